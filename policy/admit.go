@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// admit turns the attempt that a rule asked for into one that may start now. It picks the backend and applies
-// breakers, cooldowns and the backoff. Every attempt passes through it.
+// admit picks the backend for an attempt and applies breakers, cooldowns and the backoff. Every attempt passes here.
 func (f Facts) admit(d Decision) Decision {
 	if len(f.Backends) == 0 {
 		return Decision{
@@ -45,8 +44,7 @@ func (f Facts) startOn(b Backend, d Decision) Decision {
 	return d
 }
 
-// candidates lists the backends that an attempt may use: the one that a user pinned, else the rule's choice, else
-// the configured order with backends that are known to fail last.
+// candidates lists the pinned backend, else the rule's choice, else all in configured order with failing ones last.
 func (f Facts) candidates(d Decision) []Backend {
 	for _, name := range []string{f.Pinned, d.Backend} {
 		if b := f.backend(name); b.Name != "" {
@@ -64,8 +62,7 @@ func (f Facts) candidates(d Decision) []Backend {
 	return append(sound, failing...)
 }
 
-// failing says why a backend is known to fail: its account hit a limit or was rejected, or the run found it
-// misconfigured.
+// failing reports why a backend fails: its account hit a limit or was rejected, or the run found it misconfigured.
 func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	if until, limited := b.Breaker.Limited(f.Now); limited {
 		rule := RuleUsageLimit
@@ -87,9 +84,7 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	return Reason{}, false
 }
 
-// hold is what keeps a backend from starting now: the reason, when it ends by itself, and the rule of that wait.
-// The rule is empty if only a user can end the hold: after three limits in a row, or a failure that waiting does
-// not cure.
+// hold is a reason why a backend cannot start now, with its end and its rule. Without a rule, only a user can end it.
 type hold struct {
 	why   Reason
 	until time.Time
@@ -97,7 +92,7 @@ type hold struct {
 }
 
 func (f Facts) held(b Backend) *hold {
-	if full, by := b.Day.Full(); full != "" { // no user overrides it, and its end is unknown
+	if full, by := b.Day.Full(); full != "" { // no user overrides it; its end is unknown
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by}
 	}
 	if f.mayProbe(b) {
@@ -109,14 +104,12 @@ func (f Facts) held(b Backend) *hold {
 	return f.heldByRest(b)
 }
 
-// mayProbe reports whether a user may try the account of a backend whose breaker is open: only if its reset is
-// unknown.
+// mayProbe reports whether a user may try an account whose breaker is open and whose reset is unknown.
 func (f Facts) mayProbe(b Backend) bool {
 	reset, open := f.breaker(b)
 	return open && reset.IsZero() && f.forced()
 }
 
-// breaker reports whether the breaker of a backend's account is open, and its reset; zero if unknown.
 func (f Facts) breaker(b Backend) (reset time.Time, open bool) {
 	return b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
 }
@@ -133,12 +126,12 @@ func (f Facts) heldByFailure(b Backend) *hold {
 	case open:
 		return &hold{why: why}
 	case fails && len(f.Fresh) == 0:
-		return &hold{why: why} // nobody asked for another try
+		return &hold{why: why} // no user asked for another try
 	}
 	return nil
 }
 
-// awaited is the known reset of a backend's usage limit if the run waits for it.
+// awaited returns the known reset of a backend's usage limit if the run waits for it.
 func (f Facts) awaited(b Backend) (reset time.Time, waits bool) {
 	reset, _ = b.Breaker.Limited(f.Now)
 	if reset.IsZero() || b.Breaker.Kind != UsageLimit {
@@ -153,7 +146,7 @@ func (f Facts) awaited(b Backend) (reset time.Time, waits bool) {
 func (f Facts) heldByRest(b Backend) *hold {
 	rest := b.Rest
 	switch {
-	case rest.Class == Runaway && !f.orders():
+	case rest.Class == Runaway && !f.commanded():
 		why := fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)
 		return &hold{why: Reason{Rule: RuleRunaway, Text: why}}
 	case f.Now.Before(rest.Until) && !f.forced():
@@ -163,7 +156,7 @@ func (f Facts) heldByRest(b Backend) *hold {
 	return nil
 }
 
-// holdBack waits for the candidate that is free first, or stops if none will be free by itself.
+// holdBack waits for the first candidate that becomes free, or stops if all need a user.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	wait := Decision{Action: DoWait, Hint: hintRoom}
 	for _, b := range candidates {
@@ -196,11 +189,10 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	return s
 }
 
-// dailyBound reports whether a daily limit, which no user overrides, holds the backend.
+// dailyBound reports whether a daily limit holds the backend.
 func (h *hold) dailyBound() bool { return h.rule == RuleCap || h.rule == RuleBudget }
 
-// nextLook is when the thread checks a hold again. Nobody knows when a daily limit has room, so the thread checks
-// every ten minutes.
+// nextLook returns when the thread checks a hold again. A daily limit's end is unknown: check every ten minutes.
 func (f Facts) nextLook(until time.Time) time.Time {
 	if until.IsZero() {
 		return f.Now.Add(10 * time.Minute)
@@ -231,8 +223,7 @@ func (f Facts) breakerStop(b Backend) Decision {
 	}
 }
 
-// canEscalate reports whether a backend may run at its escalated effort: the effort has no cooldown, or a user's
-// command overrides it.
+// canEscalate reports whether the escalated effort has no cooldown, or a user's command overrides the cooldown.
 func (f Facts) canEscalate(b Backend) bool {
 	if !b.CanEscalate {
 		return false
@@ -240,7 +231,7 @@ func (f Facts) canEscalate(b Backend) bool {
 	if !b.Escalated.Holds(f.Now) {
 		return true
 	}
-	if f.orders() {
+	if f.commanded() {
 		return true
 	}
 	return f.forced() && b.Escalated.Class != Runaway

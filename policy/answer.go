@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// Answer is an agent's last message: the lines in the form that its prompt describes, and the rest as Text. Pawl
-// shows it and decides nothing by it.
+// Answer is an agent's last message, split into the lines that the prompt describes and the remaining Text.
 type Answer struct {
 	Declined string // why the task cannot be done; only as the first line
 	Question string
 	Title    string   // one line for the commit and the pull request
-	LeftOut  []string // the parts of the task that were not done, with the reason
+	LeftOut  []string // parts of the task that were not done, with the reason
 	Remarks  []RemarkAnswer
 	Text     string // the message without these lines
 }
@@ -23,10 +22,10 @@ type Answer struct {
 type RemarkAnswer struct {
 	ID       int64  `json:"id"`
 	Words    string `json:"words"`
-	Declined bool   `json:"declined,omitempty"` // it was not done
+	Declined bool   `json:"declined,omitempty"` // the agent did not do it
 }
 
-// Declining is the reason in a last message whose first line declines the task; empty otherwise.
+// Declining returns the reason if a message's first line declines the task.
 func Declining(message string) string {
 	first, _, _ := strings.Cut(strings.TrimLeft(message, "\r\n"), "\n")
 	if reason, ok := strings.CutPrefix(first, "DECLINED:"); ok {
@@ -35,10 +34,10 @@ func Declining(message string) string {
 	return ""
 }
 
-// form is a line of the form: a keyword, a remark's id, and the text. Lines in code blocks do not count.
+// form matches a keyword, a remark's id, and the text. Lines in code blocks do not count.
 var form = regexp.MustCompile(`^(TITLE|QUESTION|LEFT OUT|REMARK (\d{1,18})( DECLINED)?): *(.*)$`)
 
-// maxAnswers bounds the lines of each kind. Those after it stay in the text.
+// maxAnswers limits the lines of each kind. Further lines stay in the text.
 const maxAnswers = 50
 
 func ReadAnswer(message string) (a Answer) {
@@ -56,7 +55,7 @@ func ReadAnswer(message string) (a Answer) {
 	return a
 }
 
-// takes parses a line of the form. It reports false for other lines and when the limit is reached.
+// takes parses a line of the form. It returns false for other lines and above the limit.
 func (a *Answer) takes(line string) bool {
 	m := form.FindStringSubmatch(strings.TrimRight(line, " \t"))
 	if m == nil {
@@ -94,11 +93,10 @@ func (a *Answer) takesRemark(id string, declined bool, words string) bool {
 // fence opens or closes a code block (CommonMark), also in a list.
 var fence = regexp.MustCompile("^ *(`{3,}|~{3,})(.*)$")
 
-// fences reports for each line whether it is in a code block. A block that is never closed counts as text: the
-// agent forgot its end.
+// fences reports which lines are in a code block. A block that is never closed counts as text.
 func fences(lines []string) []bool {
 	within := make([]bool, len(lines))
-	unclosed := map[byte]int{} // by character: the shortest fence that is never closed
+	unclosed := map[byte]int{} // by character: the shortest unclosed fence
 	for i := 0; i < len(lines); i++ {
 		mark := opens(lines[i])
 		if mark == "" {
@@ -142,10 +140,10 @@ func closes(line, mark string) bool {
 
 var conventional = regexp.MustCompile(`^(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^()]{1,40}\))?!?: \S`)
 
-// types maps kinds of work to commit types. Any other kind is a chore, which promises nothing.
+// types maps kinds of work to commit types. Other kinds are chores.
 var types = map[Category]string{Bug: "fix", Feature: "feat", Docs: "docs", Test: "test", Refactor: "refactor"}
 
-// AreConventional reports whether most subjects of a repository's last commits follow Conventional Commits.
+// AreConventional reports whether most of a repository's last subjects follow Conventional Commits.
 func AreConventional(subjects []string) bool {
 	n := 0
 	for _, s := range subjects {
@@ -156,7 +154,7 @@ func AreConventional(subjects []string) bool {
 	return 2*n > len(subjects)
 }
 
-// Conventional is a title with its own Conventional Commits type, or else the type of the kind of work.
+// Conventional adds the commit type for a kind of work, unless the title has a type.
 func Conventional(title string, c Category) string {
 	if conventional.MatchString(title) {
 		return title

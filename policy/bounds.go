@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Day is the length of the window of the daily caps and budgets.
+// Day is the window of the daily limits.
 const Day = 24 * time.Hour
 
-// restarts limits the attempts of a run, for every user.
+// restarts limits the attempts of a run.
 func restarts(f Facts) Decision {
 	n := len(f.series()) - 1 + f.Handed.Times
 	switch {
@@ -26,7 +26,7 @@ func restarts(f Facts) Decision {
 	return Decision{}
 }
 
-// twoDays stops a thread that used up its attempts on two days in a row.
+// twoDays stops a thread that used all its attempts on two days in a row.
 func twoDays(f Facts) Decision {
 	most := f.Limits.Restarts.MaxPerThreadPerDay
 	if f.typed() || len(f.since(2*Day+time.Hour)) < 2*most {
@@ -39,7 +39,7 @@ func twoDays(f Facts) Decision {
 	)
 }
 
-// day waits until the thread's daily limits (attempts, tokens, cost) have room again. It holds for every user.
+// day waits until the thread's daily limits (attempts, tokens, cost) allow more.
 func day(f Facts) Decision {
 	why, by := f.Thread().Full()
 	if why == "" {
@@ -69,7 +69,7 @@ func day(f Facts) Decision {
 	return d
 }
 
-// unattended limits the work that no user asked for.
+// unattended limits work that no user asked for.
 func unattended(f Facts) Decision {
 	if len(f.Fresh) == 0 || f.typed() {
 		return Decision{}
@@ -103,7 +103,7 @@ func budget(f Facts) Decision {
 	)
 }
 
-// since lists the attempts that began within a time before now and after the last /pawl raise, oldest first.
+// since lists the attempts within a time before now and after the last /pawl raise, oldest first.
 func (f Facts) since(within time.Duration) []Attempt {
 	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) }
 	return slices.DeleteFunc(slices.Clone(f.Attempts[f.Raised:]), earlier)
@@ -129,8 +129,7 @@ func (f Facts) Thread() Ledger {
 	return l
 }
 
-// failedChecks limits the attempts for failing checks. Each push has its own checks, so an agent that cannot fix
-// them would otherwise be asked again and again.
+// failedChecks limits attempts for failing checks. Each push starts new checks, so they could fail forever.
 func failedChecks(f Facts) Decision {
 	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, Request.notFromChecks) {
 		return Decision{}
@@ -152,8 +151,7 @@ func failedChecks(f Facts) Decision {
 
 func (r Request) notFromChecks() bool { return r.Source != FromCheckRun }
 
-// checkRounds counts the attempts for failing checks alone since other feedback. An interrupted attempt and its
-// repetition count once.
+// checkRounds counts the attempts for failing checks alone since other feedback. A repeated attempt counts once.
 func (f Facts) checkRounds() (n int) {
 	tried := false
 	for _, a := range slices.Backward(f.attempts()) {
@@ -171,33 +169,32 @@ func (f Facts) checkRounds() (n int) {
 	return n
 }
 
-// Convergence limits review rounds. A round is an attempt that took review remarks and changed the work.
+// Convergence limits review rounds: attempts that took review remarks and changed the work.
 type Convergence struct {
-	// MaxRounds is the number of rounds after a user's command. 40 merged pull requests of one project took 0 to 5.
+	// MaxRounds limits the rounds after a user's command. 40 merged pull requests of one project took 0 to 5.
 	MaxRounds int `yaml:"max_rounds"`
-	// BlockingRounds is how many of the last rounds are reserved for remarks that reviewers mark as blocking.
+	// BlockingRounds is the number of last rounds reserved for remarks that reviewers mark as blocking.
 	BlockingRounds int `yaml:"blocking_rounds"`
-	// MaxGrowth is how many times its first reviewed size the work may reach. Pull requests that never converged
-	// reached 3.5 to 5.9 times after three rounds (docs/verdicts.md).
+	// MaxGrowth limits the growth of the work since its first review. Pull requests that never converged grew 3.5 to
+	// 5.9 times in three rounds (docs/verdicts.md).
 	MaxGrowth int `yaml:"max_growth"`
 }
 
-// Review counts what reviewers remarked. The zero value has no remarks.
+// Review counts review remarks.
 type Review struct {
 	Findings, Blocking int
 	Weight             int  // of all findings: 1 for optional, 3 for blocking, else 2
-	Ordered            bool // a user gave a command with it, in a comment or by a button
+	Ordered            bool // a user gave a command with the review, in a comment or by a button
 	Added              int  // lines of the whole change after the round
 }
 
 const (
 	trendRounds = 3   // rounds before their trend is judged
 	fewFindings = 3   // normal in every round
-	fewLines    = 200 // growth that is quickly read: reviewers are advised to read 200 to 400 lines at a time
+	fewLines    = 200 // added lines; reviewers are advised to read 200 to 400 lines at a time
 )
 
-// rounds lists the rounds since a user's command, oldest first, after one without findings for the work before
-// them.
+// rounds lists the work before the first review, then the rounds since a user's command, oldest first.
 func (f Facts) rounds() []Review {
 	all := []Review{{}}
 	var now Review
@@ -213,7 +210,7 @@ func (f Facts) rounds() []Review {
 		if !a.stands() {
 			continue
 		}
-		if now.Findings > 0 { // a round has several attempts if the first ones do not finish it
+		if now.Findings > 0 { // a round can have several attempts
 			all = append(all, now)
 			now = Review{}
 		}
@@ -222,7 +219,7 @@ func (f Facts) rounds() []Review {
 	return all
 }
 
-// convergence stops review rounds that lead nowhere although each brings new remarks.
+// convergence stops review rounds that bring new remarks without end.
 func convergence(f Facts) Decision {
 	limits := f.Limits.Convergence
 	next := f.Review
@@ -261,7 +258,7 @@ func convergence(f Facts) Decision {
 	return Decision{}
 }
 
-// trend lists the signs that rounds do not converge: the work grows, or findings become neither fewer nor lighter.
+// trend lists the signs that rounds do not converge: the work grows, or findings get neither fewer nor lighter.
 func trend(all []Review, next Review, maxGrowth int) (why []string) {
 	if len(all) <= trendRounds {
 		return nil
@@ -284,8 +281,6 @@ func trend(all []Review, next Review, maxGrowth int) (why []string) {
 	return why
 }
 
-// asHeavy reports whether a review has neither fewer nor lighter findings than the average of the trendRounds
-// before it.
 func (r Review) asHeavy(sum Review) bool {
 	return r.Findings*trendRounds >= sum.Findings && r.Weight*trendRounds >= sum.Weight
 }

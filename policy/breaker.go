@@ -2,20 +2,19 @@ package policy
 
 import "time"
 
-// Breaker is the state of one backend account, shared by every thread and node. The zero value is a closed breaker.
+// Breaker counts the failures of one backend account, for all threads and nodes. The zero value is closed.
 type Breaker struct {
-	Kind Ending `json:"kind,omitempty"` // of the failures: usage_limit or auth
+	Kind Ending `json:"kind,omitempty"` // usage_limit or auth
 	// Consecutive counts failures of Kind since the last success.
 	Consecutive int `json:"consecutive"`
-	// ResetsAt is when the provider said that the account works again; zero if unknown, or if only a user can fix it
-	// (auth).
+	// ResetsAt is the provider's reset time; zero if unknown, or if only a user can fix the account (auth).
 	ResetsAt time.Time `json:"resets_at,omitzero"`
 	At       time.Time `json:"at,omitzero"` // when the last failure ended
-	// Claim is an unconfirmed limit that one thread's agents reported; zero for none.
+	// Claim is an unconfirmed limit that one thread's agents reported.
 	Claim Claim `json:"claim,omitzero"`
 }
 
-// Claim is a limit that only an agent's output reports: Pawl did not see the provider's answer.
+// Claim is a limit that an agent's output reports. Pawl did not see the provider's answer.
 type Claim struct {
 	Thread      string    `json:"thread"`
 	Kind        Ending    `json:"kind"`
@@ -24,14 +23,14 @@ type Claim struct {
 	At          time.Time `json:"at,omitzero"`
 }
 
-// Told returns the breaker after an attempt whose limit only the agent's output reports. The limit counts for the
-// attempt's thread. It counts for all threads once an attempt on a second thread met it before the first one's
-// reset, or within a day if no reset is known.
+// Told returns the breaker after an attempt whose limit only the agent's output reports. The limit counts for that
+// thread. It counts for all threads if a second thread meets it before the reset, or within a day if no reset is
+// known.
 func (b Breaker) Told(thread string, ending Ending, resetsAt, began, at time.Time) Breaker {
 	c := b.Claim
 	confirmed := c.confirmedBy(thread, ending, at)
 	if confirmed && b.Consecutive == 0 {
-		b = b.For(c.Thread) // both count
+		b = b.For(c.Thread) // count both attempts
 	}
 	believed := confirmed || b.Consecutive > 0
 	if believed || !ending.closesAccount() {
@@ -52,7 +51,7 @@ func (b Breaker) Told(thread string, ending Ending, resetsAt, began, at time.Tim
 	return b
 }
 
-// confirmedBy reports whether an attempt on another thread met the same limit while the claim holds.
+// confirmedBy reports whether an attempt on another thread met the same limit before the claim expires.
 func (c Claim) confirmedBy(thread string, ending Ending, at time.Time) bool {
 	if c.Kind != ending || c.Thread == thread {
 		return false
@@ -66,7 +65,7 @@ func (c Claim) confirmedBy(thread string, ending Ending, at time.Time) bool {
 
 func (e Ending) closesAccount() bool { return e == UsageLimit || e == Auth }
 
-// For is the breaker that holds for a thread: with the claims of its own agents.
+// For returns a thread's breaker, with the claims of its own agents.
 func (b Breaker) For(thread string) Breaker {
 	c := b.Claim
 	if b.Consecutive != 0 || c.Thread != thread {
@@ -78,9 +77,8 @@ func (b Breaker) For(thread string) Breaker {
 	return Breaker{Kind: c.Kind, Consecutive: c.Consecutive, ResetsAt: c.ResetsAt, At: c.At}
 }
 
-// After returns the breaker after an attempt. Only usage limits and rejected logins count as failures. A success
-// closes the breaker if its attempt began after the last failure: an earlier attempt may have got its last answer
-// before. Other endings leave the breaker as it is.
+// After returns the breaker after an attempt. Usage limits and rejected logins count as failures. A success closes
+// the breaker if its attempt began after the last failure. Other endings change nothing.
 func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 	switch ending {
 	case UsageLimit, Auth:
@@ -88,7 +86,7 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 			b = Breaker{Kind: ending}
 		}
 		if !resetsAt.After(at) {
-			// The reset is unknown or past, so an earlier failure's reset still holds.
+			// An earlier failure's reset still applies.
 			resetsAt = time.Time{}
 			if b.ResetsAt.After(at) {
 				resetsAt = b.ResetsAt
@@ -104,7 +102,7 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 	return b
 }
 
-// Limited reports whether the account is known not to work at now, and until when; zero means until a user acts.
+// Limited reports whether the account is limited at now, and until when; zero means until a user acts.
 func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 	wasReset := !b.ResetsAt.IsZero() && !now.Before(b.ResetsAt)
 	if wasReset || b.Consecutive == 0 {
@@ -113,15 +111,13 @@ func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 	return b.ResetsAt, true
 }
 
-// Open reports whether the account must not be called at now: it failed `most` times in a row and its reset has not
-// come. The time is as for Limited.
+// Open reports whether the account failed `most` times in a row and is still limited. The time is as for Limited.
 func (b Breaker) Open(now time.Time, most int) (until time.Time, open bool) {
 	until, limited := b.Limited(now)
 	return until, limited && b.Consecutive >= most
 }
 
-// Backoff is the wait before restart n of a run, counted from 1: nothing up to `after`, then 2^(n-after) seconds,
-// at most `longest`. The formula is the incident's fourth remedy.
+// Backoff returns the wait before restart n (from 1): 0 up to `after`, then 2^(n-after) seconds, at most `longest`.
 func Backoff(n, after int, longest time.Duration) time.Duration {
 	k := n - after
 	if k <= 0 {
@@ -130,12 +126,11 @@ func Backoff(n, after int, longest time.Duration) time.Duration {
 	return Retry(k+1, time.Second, longest, 1)
 }
 
-// Retry is the wait before the n-th repetition of a failed call, counted from 1: base, doubled for each repetition,
-// at most longest. chance (0..1) scales the wait, so that calls that failed together do not return together ("full
-// jitter"); 1 waits all of it.
+// Retry returns the wait before repetition n (from 1) of a failed call: base, doubled each time, at most longest.
+// chance (0..1) scales the wait: full jitter.
 func Retry(n int, base, longest time.Duration, chance float64) time.Duration {
 	wait := longest
-	// Beyond 30 doublings the longest wait applies, and shifting further would overflow.
+	// More than 30 doublings would overflow.
 	if k := max(0, n-1); k <= 30 && base <= longest>>k {
 		wait = base << k
 	}

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Leak is a place in an attempt's work that looks like a secret. It does not contain the secret.
+// Leak is a line in an attempt's work that looks like a secret. It does not contain the secret.
 type Leak struct {
 	Path string `json:"path,omitempty"`
-	Line int    `json:"line,omitempty"` // zero: the file's own name, which is not shown
+	Line int    `json:"line,omitempty"` // zero: the file's name, which is not shown
 	Kind string `json:"kind"`           // such as "an AWS access key"
-	// Fingerprint allows a false alarm: 16 hexadecimal digits, from the path, the kind and the value.
+	// Fingerprint identifies a false alarm: 16 hexadecimal digits from the path, the kind and the value.
 	Fingerprint string `json:"fingerprint"`
 }
 
-// Named lists leaks for users.
+// Named describes leaks for users.
 func Named(all []Leak) string {
 	return few(each(all, func(l Leak) string {
 		where := fmt.Sprintf("line %d of %s", l.Line, l.Path)
@@ -27,7 +27,7 @@ func Named(all []Leak) string {
 	}))
 }
 
-// instructing are the names of files that instruct agents, in any folder, in lower case.
+// instructing lists the lower-case names of files that instruct agents, in any folder.
 var instructing = []string{"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "copilot-instructions.md", ".cursorrules"}
 
 // Instructing selects the paths of files that instruct agents.

@@ -9,19 +9,18 @@ const (
 	ModeFixed Mode = "fixed"
 	// ModeShadow also takes the first one, and reports the choice of ModeLearn.
 	ModeShadow Mode = "shadow"
-	// ModeLearn chooses by Thompson sampling.
+	// ModeLearn uses Thompson sampling.
 	ModeLearn Mode = "learn"
-	// ModeAuto, the default, is learn with two or more backends.
+	// ModeAuto, the default, is ModeLearn with two or more backends.
 	ModeAuto Mode = "auto"
 )
 
-// Option is a backend that may be chosen, with its arm. Masked is why it may not be taken now: a cooldown, a
-// breaker, the repository's configuration, or another pinned backend. It is empty if it may.
+// Option is a backend with its arm. Masked says why it cannot be chosen now: cooldown, breaker, configuration, pin.
 type Option struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model,omitempty"`
 	Effort  string `json:"effort,omitempty"`
-	// Escalated marks an arm at the effort of rung 3. It is never chosen: the ladder asks for it.
+	// Escalated marks an arm at rung 3's effort, which is never chosen.
 	Escalated bool   `json:"escalated,omitempty"`
 	Masked    string `json:"masked,omitempty"`
 }
@@ -29,25 +28,25 @@ type Option struct {
 type Sample struct {
 	Backend string  `json:"backend"`
 	Value   float64 `json:"value"`
-	// Mean and Weight are the posterior that was drawn from.
+	// Mean and Weight describe the sampled posterior.
 	Mean   float64 `json:"mean"`
 	Weight float64 `json:"weight"`
 	Masked string  `json:"masked,omitempty"`
 }
 
-// Choice is the backend of an attempt, with all inputs: the same arms and the same seed give the same choice.
+// Choice is an attempt's backend with all inputs. The same arms and seed give the same choice.
 type Choice struct {
 	Seed   uint64 `json:"seed"`
 	Mode   Mode   `json:"mode"`   // never ModeAuto
 	Chosen string `json:"chosen"` // empty if every arm is masked
-	// Would is what sampling chooses; empty in ModeFixed and if every arm is masked.
+	// Would is the sampled backend; empty in ModeFixed and if every arm is masked.
 	Would    string   `json:"would,omitempty"`
-	Explored bool     `json:"explored,omitempty"` // Would has few rewards, and was chosen for that
+	Explored bool     `json:"explored,omitempty"` // Would was chosen because it has few rewards
 	Samples  []Sample `json:"samples,omitempty"`
 	Reasons  []string `json:"reasons"`
 }
 
-// Context is the kind of work of an attempt. The zero value is unknown.
+// Context is an attempt's kind of work.
 type Context struct {
 	Repo     string   `json:"repo"` // owner/repo
 	Category Category `json:"category"`
@@ -75,8 +74,8 @@ const (
 	Large  Size = "large"
 )
 
-// choose puts the chosen candidate first and says why. It does not choose if a rule or a user named a backend, or
-// while the run's backend is free, unless the attempt must differ.
+// choose puts the sampled candidate first and gives reasons. A named backend wins. So does the run's backend while it
+// is free, unless the attempt must differ.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	if f.Choose == nil || len(candidates) < 2 {
 		return candidates, d
@@ -101,8 +100,8 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	return front(candidates, c.Chosen), d
 }
 
-// stayWith is the free backend of the run's last attempt if sampling chose another one; empty for none. The choice
-// is made once per run: a switch loses the provider's prompt cache.
+// stayWith returns the run's last backend if it is free and sampling chose another one. A switch would lose the
+// provider's prompt cache.
 func (f Facts) stayWith(c Choice, d Decision, options []Option) string {
 	if c.Mode == ModeFixed || c.Mode == ModeShadow {
 		return ""

@@ -5,40 +5,39 @@ import (
 	"time"
 )
 
-// Edit is one edit operation, as far as the stream, the session file or the tree shows it. Zero keys and nil lines
-// are unknown.
+// Edit is one edit operation as the stream, the session file or the tree shows it. Zero keys and nil lines are
+// unknown.
 type Edit struct {
 	Path string
-	// Key hashes the replaced and the new text, State the whole file afterwards. Equal texts have equal keys.
+	// Key hashes the replaced and the new text. State hashes the whole file afterwards.
 	Key, State uint64
-	// Added and Removed hash the changed lines; with Whole, Added hashes all lines of the file.
+	// Added and Removed hash the changed lines. If Whole, Added hashes all lines of the file.
 	Added, Removed []uint64
 	Whole          bool
 }
 
-// When edits and calls count as going in circles (docs/verdicts.md has the measurements).
+// Thresholds for edits and calls that go in circles (measurements: docs/verdicts.md).
 const (
-	// circledShare: 1/circledShare of an attempt's edits must repeat earlier content. In healthy sessions with at
-	// least 8 edits the share is at most an eighth; in a cycle of up to 26 states it is a third of 40.
+	// 1/circledShare of an attempt's edits must repeat earlier content. Healthy sessions reach an eighth; a cycle of
+	// 26 states reaches a third of 40 edits.
 	circledShare = 3
-	// churnTimes is how many times its remaining lines a file's edits must have written to count as churn.
-	// 1/churnedShare of the attempt's edits must be in such files.
+	// A file counts as churn if its edits wrote churnTimes its remaining lines. 1/churnedShare of the edits must be
+	// churn.
 	churnTimes   = 6
 	churnedShare = 2
-	// manyFailures is how often the same call must fail with the same output. Healthy sessions had at most 2.
+	// manyFailures limits identical calls with identical failures. Healthy sessions had at most 2.
 	manyFailures = 8
-	// manyFailed is how often the same call must fail, whatever its output.
+	// manyFailed limits failures of one call with any output.
 	manyFailed = 40
-	// manyChecks is how often a call must have the same result after another edit. The largest count in 708 healthy
-	// sessions was 6.
+	// manyChecks limits equal results of one call after edits. 708 healthy sessions reached 6.
 	manyChecks = 12
-	// Pawl reports a call that had the same result ManyCalls times without an edit in between, and ends the attempt
-	// after MaxCalls. The largest count in 708 healthy sessions was 5.
+	// Pawl reports a call with ManyCalls equal results and no edit between, and ends the attempt after MaxCalls. 708
+	// healthy sessions reached 5.
 	ManyCalls = 8
 	MaxCalls  = 20
 )
 
-// Bounds of a detector's memory. A full map starts empty again.
+// Memory limits of a detector. A full map is emptied.
 const (
 	maxRemembered = 1 << 16
 	maxCircleFile = 20_000
@@ -46,9 +45,8 @@ const (
 	maxCallText   = 200
 )
 
-// Circles counts the signs that one attempt's edits and calls lead nowhere: repeated edits, files that return to an
-// earlier state, lines that are added and removed again, repeated failures. An observation takes time in proportion
-// to its lines, and memory is bounded. Use NewCircles.
+// Circles counts edits and calls of one attempt that lead nowhere: repeated edits, files that return to an earlier
+// state, lines added and removed again, repeated failures. Memory is bounded. Use NewCircles.
 type Circles struct {
 	edits       Edits
 	files       map[uint64]*circledFile
@@ -56,19 +54,19 @@ type Circles struct {
 	lines       map[uint64]int
 	results     map[uint64]repeated // by the call and its result
 	failures    map[uint64]int      // by the call
-	waits       int32               // how often the agent waited
+	waits       int32               // the number of times the agent waited
 	whole       map[uint64][]uint64
-	churnedMost int // the number of edits of CirclePath
+	churnedMost int // the edits of CirclePath
 }
 
-// Call is a finished call that edited nothing.
+// Call is a finished call without an edit.
 type Call struct {
-	// Key hashes the call with its arguments, Result its answer, zero if unknown.
+	// Key hashes the call with its arguments. Result hashes the answer; zero if unknown.
 	Key, Result uint64
 	Failed      bool
 	Silent      bool          // it had no output
-	Text        string        // what the agent wrote to make the call
-	Pause       time.Duration // between the end of the previous call and the start of this one; zero if unknown
+	Text        string        // the agent's text for the call
+	Pause       time.Duration // since the previous call's end; zero if unknown
 }
 
 // repeated counts one call with one result.
@@ -80,12 +78,12 @@ type repeated struct {
 	waits  int32 // the number of waits at the last occurrence
 }
 
-// circledFile is the history of one path: its edits, those with known content, those since the last known state,
-// the lines added and removed, and how many of them remain as a change.
+// circledFile counts one path's edits: all, those with known content, those since the last known state. It also
+// counts the lines that edits wrote, and those that remain as a change.
 type circledFile struct {
 	edits, seen, unseen int
 	churn, net          int
-	nothing             int // its edits if they came to nothing
+	nothing             int // its edits if no change remains
 }
 
 func NewCircles() *Circles {
@@ -93,10 +91,10 @@ func NewCircles() *Circles {
 		results: map[uint64]repeated{}, failures: map[uint64]int{}, whole: map[uint64][]uint64{}}
 }
 
-// Edits returns the counts so far, the input of Judge.
+// Edits returns the counts for Judge.
 func (c *Circles) Edits() Edits { return c.edits }
 
-// Call counts a call. A repeated call after a wait, with no edit in between, polls and does not count.
+// Call counts a call. A repeated call after a wait without an edit polls, and does not count.
 func (c *Circles) Call(call Call) {
 	said := readCall(call.Text)
 	if said.waits() {
@@ -119,7 +117,7 @@ func (c *Circles) Call(call Call) {
 	room(c.results, maxRemembered)[at] = r
 }
 
-// count adds an occurrence of the call. A call without output, such as a formatter, checks nothing.
+// count adds a call. A call without output, such as a formatter, checks nothing.
 func (r *repeated) count(call Call, said spoken, afterEdit bool) {
 	r.row++
 	if afterEdit {
@@ -134,7 +132,6 @@ func (r *repeated) count(call Call, said spoken, afterEdit bool) {
 	}
 }
 
-// most updates the largest counts.
 func (c *Circles) most(call Call, r repeated) {
 	text := call.Text[:min(len(call.Text), maxCallText)]
 	larger := func(n int, count *int, name *string) {
@@ -182,7 +179,7 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 	n := 1
 	if e.Key == 0 {
-		// The edits since the last look at the file cannot be distinguished. They led where this one led.
+		// Edits since the last known state are counted with this one.
 		n += f.unseen
 		f.unseen = 0
 	}
@@ -198,7 +195,7 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 }
 
-// again remembers a key, unless it is zero, and reports whether it was known.
+// again remembers a nonzero key and reports whether it was known.
 func (c *Circles) again(at, key uint64) bool {
 	if key == 0 {
 		return false
@@ -208,8 +205,7 @@ func (c *Circles) again(at, key uint64) bool {
 	return came
 }
 
-// weigh compares the lines that edits wrote with the file's remaining change: a line that is added and removed
-// again is no change.
+// weigh compares the lines that edits wrote with the remaining change. A line added and removed again is no change.
 func (c *Circles) weigh(path uint64, f *circledFile, e Edit) {
 	added, removed := e.Added, e.Removed
 	if e.Whole {
@@ -244,7 +240,7 @@ func (c *Circles) sum(f *circledFile, path string) {
 	}
 }
 
-// LinesWithout returns the lines of a that b does not have, counted as often as they occur.
+// LinesWithout returns the lines of a that are not in b, with multiplicity.
 func LinesWithout(a, b []uint64) []uint64 {
 	left := make(map[uint64]int, len(b))
 	for _, l := range b {
@@ -261,7 +257,6 @@ func LinesWithout(a, b []uint64) []uint64 {
 	return rest
 }
 
-// room empties a full map.
 func room[V any](m map[uint64]V, most int) map[uint64]V {
 	if len(m) >= most {
 		clear(m)
@@ -269,14 +264,14 @@ func room[V any](m map[uint64]V, most int) map[uint64]V {
 	return m
 }
 
-// Hash is the key of a text, 64-bit FNV-1a. The key of the empty text is not zero.
+// Hash returns a text's 64-bit FNV-1a hash.
 func Hash(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))
 	return h.Sum64()
 }
 
-// Mix joins two keys into one; their order matters (the finaliser of MurmurHash3).
+// Mix joins two keys in order (MurmurHash3's finaliser).
 func Mix(a, b uint64) uint64 {
 	h := a*31 ^ b*0x9e3779b97f4a7c15
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd

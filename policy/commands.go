@@ -5,45 +5,44 @@ import (
 	"strings"
 )
 
-// CommandRow describes a command. The code that carries it out is elsewhere; where a row needs code that is
-// missing, a test names the file.
+// CommandRow describes a command for the parser, buttons, help and the README.
 type CommandRow struct {
-	// Name is the word behind /pawl, and the identifier of a button.
+	// Name follows /pawl and identifies the button.
 	Name string
-	// Argument is what help and the README print after the name, such as [text]; empty for none.
+	// Argument is printed after the name, such as [text]; empty for none.
 	Argument string
 	Takes    Takes
-	// Effect is what the command does. Only a command that BeginsWork counts as feedback.
+	// Effect says what the command does. Only BeginsWork counts as feedback.
 	Effect Effect
-	// Forces forces an attempt after failures. It continues with the last purpose.
+	// Forces an attempt after failures, with the last purpose.
 	Forces bool
-	// GoesOn says that the command without a text adds nothing to the task.
+	// GoesOn means that the command without a text adds nothing to the task.
 	GoesOn bool
-	// Purpose is what the attempt is for, unless the command forces one.
+	// Purpose of the attempt, unless Forces is set.
 	Purpose Purpose
-	// Permission is the least permission on the repository.
+	// Permission is the least required permission on the repository.
 	Permission Permission
-	// Button is the description of the check run's button; empty for no button. GitHub shows 40 characters.
+	// Button describes the check run's button; empty for none. GitHub shows 40 characters.
 	Button string
-	// Page is the text of the button on a thread's page; empty for no button. A command that Pauses appends the
-	// repository's name.
+	// Page is the button's text on a thread's page; empty for none. If the command Pauses, the repository's name
+	// follows.
 	Page string
-	// Shell is the summary of the shell command of the same name; every button on a page has one.
+	// Shell summarises the shell command of the same name. Every page button has one.
 	Shell string
 	// ShellLong follows Shell in the shell's help.
 	ShellLong string
-	// Help follows the name in the answer to an unknown command; empty if another command's Help names it.
+	// Help follows the name in the answer to an unknown command.
 	Help string
-	// Readme describes the command in the README's table.
+	// Readme is the text in the README's table.
 	Readme string
 }
 
-// Takes is the text after a command's name that belongs to the command.
+// Takes selects the argument text of a command.
 type Takes string
 
 const (
 	TakesLine  Takes = ""      // the rest of the line
-	TakesLines Takes = "lines" // the rest of the line and the lines below it
+	TakesLines Takes = "lines" // the rest of the line and all following lines
 	TakesWord  Takes = "word"  // the next word
 )
 
@@ -52,11 +51,10 @@ type Effect string
 const (
 	BeginsWork Effect = ""         // asks for work, like a remark without a command
 	Controls   Effect = "controls" // changes the thread's state
-	Answers    Effect = "answers"  // is answered by a comment
+	Answers    Effect = "answers"  // posts a comment
 	Pauses     Effect = "pauses"   // changes the repository's state
 )
 
-// Permission is a permission on a repository, as GitHub names it.
 type Permission string
 
 const (
@@ -64,10 +62,10 @@ const (
 	Maintain Permission = "maintain"
 )
 
-// UnknownCommand is the name of any word after /pawl that is not in the table.
+// UnknownCommand names any word after /pawl that is not in Commands.
 const UnknownCommand = "unknown"
 
-// Commands lists all commands, in the README's order.
+// Commands lists all commands in the README's order.
 var Commands = []CommandRow{
 	{
 		Name:     "solve",
@@ -194,8 +192,7 @@ var Commands = []CommandRow{
 
 func IsCommand(name string) bool { return commandAt(name) >= 0 }
 
-// CommandNamed is the row of a command. An unknown name is answered with help. The zero row, which begins work, is
-// a remark without a command.
+// CommandNamed returns a command's row, or an answer with help if the name is unknown. An empty name begins work.
 func CommandNamed(name string) CommandRow {
 	if at := commandAt(name); at >= 0 {
 		return Commands[at]
@@ -210,8 +207,8 @@ func commandAt(name string) int {
 	return slices.IndexFunc(Commands, func(c CommandRow) bool { return c.Name == name })
 }
 
-// NearestCommand is the command that a mistyped word may mean; empty for none. A third of the word's letters may be wrong,
-// at least one: our choice.
+// NearestCommand returns the command closest to a mistyped word. Up to a third of its letters may differ (our
+// choice).
 func NearestCommand(word string) string {
 	if len(word) > maxMistyped {
 		return ""
@@ -226,11 +223,10 @@ func NearestCommand(word string) string {
 	return nearest
 }
 
-// maxMistyped is how many bytes a mistyped command may have: twice the longest.
+// maxMistyped is twice the longest command in bytes.
 const maxMistyped = 16
 
-// distance is the optimal string alignment distance: how many letters are inserted, deleted, replaced or swapped with the
-// next one.
+// distance returns the optimal string alignment distance of two words.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

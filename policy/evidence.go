@@ -8,34 +8,32 @@ import (
 	"time"
 )
 
-// TestEvidence is the second verdict on a verification that passed: what the tests say apart from the change's own
-// edits to them. It takes two more runs of the verify commands.
+// TestEvidence judges a passed verification without the change's own test edits. It needs two more verify runs.
 type TestEvidence struct {
-	// Changed lists the test files that the change adds, edits or deletes. Removed lists the base's tests that no
-	// longer run (also skipped or renamed): by test name if the runner names all, else by deleted file.
+	// Changed lists test files that the change adds, edits or deletes. Removed lists the base's tests that no longer
+	// run, by test name if the runner names all, else by deleted file.
 	Changed []string `json:"changed,omitempty"`
 	Removed []string `json:"removed,omitempty"`
-	// Edits describes the changes to the tests.
-	Edits []string `json:"edits,omitempty"`
-	// AsTheyWere are the results of the change with the base's test files, Without the base's results with the
-	// change's test files. Each is nil if not needed, or as Skipped says.
+	Edits   []string `json:"edits,omitempty"`
+	// AsTheyWere has the results of the change with the base's test files. Without has the base's results with the
+	// change's test files. Each is nil if it did not run.
 	AsTheyWere []Verified `json:"as_they_were,omitempty"`
 	Without    []Verified `json:"without,omitempty"`
-	// Fewer is how many fewer tests ran with the base's test files than on the base: code can end or mislead its
+	// Fewer counts the tests that the change no longer runs with the base's test files: code can stop its test
 	// runner.
 	Fewer   int    `json:"fewer,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
-	// Asks says that Without is needed: there are new or edited tests and other changes.
+	// Asks requests Without: the change has new or edited tests and other changes.
 	Asks bool `json:"-"`
 }
 
-// maxVerified is how long verification may take for the two extra runs.
+// maxVerified limits the verification time that allows two extra runs.
 const maxVerified = 10 * time.Minute
 
-// TestChange lists the paths that a change deletes, edits and adds. In Manifests it edits how tests are run.
+// TestChange lists the paths that a change deletes, edits and adds. Manifests lists changed test settings.
 type TestChange struct{ Deleted, Edited, Added, Manifests []string }
 
-// NewTestEvidence starts from a change and the results of the verify commands on the base and on the change.
+// NewTestEvidence compares the change's verify results with the base's.
 func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvidence {
 	e := &TestEvidence{}
 	adds, code := false, false
@@ -92,14 +90,14 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 	return e
 }
 
-// holdsTests reports whether a test file holds tests rather than shared code or configuration.
+// holdsTests reports whether a test file has tests, not only shared code or configuration.
 func holdsTests(file string) bool { return !named(path.Base(file), runnerFiles) }
 
-// Count compares how many of the base's tests ran on the change.
+// Count sets Fewer.
 func (e *TestEvidence) Count(base, now []Verified) { e.Fewer = fewer(base, now) }
 
-// WithoutChange takes the results on the base with the change's test files, and on the change, now. A test that
-// fails only without the change proves the change, even if it failed before.
+// WithoutChange stores the results on the base with the change's test files. now has the change's results. A test
+// that fails only without the change proves the change.
 func (e *TestEvidence) WithoutChange(all, now []Verified) {
 	stays := Receipt{Verify: now}.Known()
 	for i := range all {
@@ -114,8 +112,7 @@ func (e *TestEvidence) WithoutChange(all, now []Verified) {
 	e.Without = all
 }
 
-// fewer is how many fewer tests the commands ran than on the base. It skips runners that count failures alone, as
-// go test does, and commands that ran no test on one side.
+// fewer counts the tests that ran on the base and no longer run. Runners that count only failures are skipped.
 func fewer(base, now []Verified) (n int) {
 	for _, was := range base {
 		at := slices.IndexFunc(now, func(v Verified) bool { return v.Command == was.Command })
@@ -131,7 +128,7 @@ func fewer(base, now []Verified) (n int) {
 	return max(0, n)
 }
 
-// countsFailuresAlone reports whether the command's runner counted no passed test in either run.
+// countsFailuresAlone reports whether the runner, such as go test, counted no passed test in either run.
 func (v Verified) countsFailuresAlone(later Verified) bool {
 	if v.Runner == "" || v.Runner != later.Runner {
 		return false
@@ -146,7 +143,7 @@ func (e *TestEvidence) did(what string, files []string, which string) {
 	}
 }
 
-// maxNamed is how many of a list a reason names.
+// maxNamed limits the names that a reason lists.
 const maxNamed = 5
 
 func few(all []string) string {
@@ -157,8 +154,7 @@ func few(all []string) string {
 	return s
 }
 
-// tally is what the commands ran: how many tests they skipped, and the test names if the runners name all in both
-// runs.
+// tally counts skipped tests and lists test names if the runners name all tests in both runs.
 type tally struct {
 	skipped int
 	names   []string
@@ -182,7 +178,7 @@ func ran(all, other []Verified) tally {
 	return t
 }
 
-// Says are the sentences that users read.
+// Says returns the sentences for users.
 func (e *TestEvidence) Says() []string {
 	switch {
 	case e == nil:
@@ -211,7 +207,7 @@ func (e *TestEvidence) Says() []string {
 	return all
 }
 
-// sum summarises results: how many tests pass, and which fail.
+// sum describes results: how many tests pass, and which fail.
 func sum(all []Verified) string {
 	passed, failing := 0, []string(nil)
 	for _, v := range all {
@@ -220,7 +216,7 @@ func sum(all []Verified) string {
 	}
 	said := fmt.Sprintf("%d pass", passed)
 	last := all[len(all)-1]
-	unexplained := !last.Passed || passed == 0 // by the numbers
+	unexplained := !last.Passed || passed == 0
 	switch {
 	case len(failing) > 0:
 		fails := " fail"

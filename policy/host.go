@@ -9,15 +9,13 @@ import (
 	"strings"
 )
 
-// HostRule lets programs reach a host at one port. With Wild it is every host below the name, but not the name
-// itself.
+// HostRule allows a host at one port. If Wild, it allows all subdomains but not the name itself.
 type HostRule struct {
-	Name string // in the form of CanonicalHost
+	Name string // in CanonicalHost's form
 	Wild bool
 	Port string // decimal
 }
 
-// httpsPort is the port of a rule that names none.
 const httpsPort = "443"
 
 // UnmarshalText reads NAME, NAME:PORT or *.SUFFIX:PORT.
@@ -46,7 +44,7 @@ func (r HostRule) String() string {
 	return r.Name + ":" + r.Port
 }
 
-// Allows reports whether the rule lets programs reach a canonical host at a port.
+// Allows reports whether the rule allows a canonical host at a port.
 func (r HostRule) Allows(host, port string) bool {
 	if port != r.Port {
 		return false
@@ -57,12 +55,12 @@ func (r HostRule) Allows(host, port string) bool {
 	return host == r.Name
 }
 
-// In reports whether one rule of a list allows all that this rule allows.
+// In reports whether one rule of a list covers this rule.
 func (r HostRule) In(list []HostRule) bool {
 	return slices.ContainsFunc(list, func(other HostRule) bool { return other.covers(r) })
 }
 
-// covers reports whether the rule allows all that another one allows.
+// covers reports whether the rule allows everything that another rule allows.
 func (r HostRule) covers(other HostRule) bool {
 	if r == other {
 		return true
@@ -73,13 +71,12 @@ func (r HostRule) covers(other HostRule) bool {
 	return r.Allows(other.Name, other.Port)
 }
 
-// CanonicalHost is the canonical form of a host's name: lower case, ASCII, no final dot. It refuses other names
-// instead of correcting them, since two programs would correct them differently: addresses in any notation, a NUL,
-// a percent sign, a letter that looks like another.
+// CanonicalHost returns a host's name in lower-case ASCII without a final dot. It refuses names that two programs
+// could read differently: addresses in any notation, a NUL, a percent sign, letters that look alike.
 func CanonicalHost(name string) (string, error) {
 	const most = 253 // RFC 1035, 2.3.4, without the length octets
 	host := strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' { // and not what Unicode lowers to ASCII, such as the Kelvin sign
+		if 'A' <= r && r <= 'Z' { // not strings.ToLower: it maps the Kelvin sign to k
 			r += 'a' - 'A'
 		}
 		return r
@@ -95,13 +92,11 @@ func CanonicalHost(name string) (string, error) {
 
 var (
 	hostForm = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$`)
-	// addressForm matches a name that ends in a number, which the URL standard reads as an address ("ends in a
-	// number checker").
+	// addressForm matches a name that ends in a number: the URL standard reads it as an address.
 	addressForm = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
-// RefusedIn is an entry of RefusedHosts for other programs than the agent: a host, and the key of the list that
-// lacks it.
+// RefusedIn formats an entry of RefusedHosts: a host, and the configuration key of the list that lacks it.
 func RefusedIn(host, list string) string { return host + inList + list }
 
 const inList = " in "

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// The rungs of the ladder as receipts have them.
+// The rungs of the ladder, as stored in receipts.
 const (
-	RungAnswer = 1 // no answer: once more in the opposite thinking mode
-	RungVerify = 2 // the verifier failed: again, with its output
-	RungEffort = 3 // rung 2 is used up: once at the escalated effort, if the backend has one
+	RungAnswer = 1 // no answer: repeat in the opposite thinking mode
+	RungVerify = 2 // verification failed: repeat with its output
+	RungEffort = 3 // rung 2 is used up: repeat once at the escalated effort, if the backend has one
 	RungTests  = 4 // the agent ran the tests itself
 )
 
-// noAnswer is rung 1 if the gateway did not ask again itself, because the agent did not use it or the answer was
-// too much prose: one more attempt per run.
+// noAnswer applies rung 1 once per run if the gateway did not ask again itself.
 func noAnswer(f Facts) Decision {
 	a, _ := f.result()
 	if !f.Limits.Ladder.NoAnswerRetry || !a.gaveNoAnswer() {
@@ -30,7 +29,8 @@ func noAnswer(f Facts) Decision {
 	).on(a.Backend, RungAnswer)
 }
 
-// gaveNoAnswer reports whether the attempt ended without an answer that the gateway had asked for again.
+// gaveNoAnswer reports whether an attempt without an answer may be repeated: the gateway was unused, or the answer
+// was mostly prose.
 func (r Receipt) gaveNoAnswer() bool {
 	if r.Outcome != GaveNoAnswer {
 		return false
@@ -38,7 +38,7 @@ func (r Receipt) gaveNoAnswer() bool {
 	return !r.Gateway || r.Rambled
 }
 
-// ladder says what to try after an attempt that changed the work but did not finish it.
+// ladder decides what follows an attempt that changed the work without finishing it.
 func ladder(f Facts) Decision {
 	a, ok := f.result()
 	if !ok {
@@ -60,8 +60,7 @@ func ladder(f Facts) Decision {
 	}
 }
 
-// inARow lists the newest attempts of a kind, newest first, back to the last one that ended by itself. Other
-// failures that are not the agent's fault do not end the row: an outage may show in two ways.
+// inARow lists the newest attempts of a kind, newest first, up to another result. Blameless failures are skipped.
 func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 	for _, a := range slices.Backward(all) {
 		switch {
@@ -74,7 +73,7 @@ func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 	return row
 }
 
-// silence asks an agent again after it hung.
+// silence repeats an attempt whose agent hung.
 func silence(f Facts) Decision {
 	a, _ := f.result()
 	if a.Outcome != FellSilent {
@@ -94,9 +93,9 @@ func silence(f Facts) Decision {
 
 func (a Attempt) wentSilent() bool { return a.Outcome == FellSilent }
 
-// After three attempts in a row, the usual retry budget, an agent counts as hung for good, and interrupted attempts
-// need a user. If the server was killed each time, the attempt may be the cause: from the patientUntil-th time on
-// it waits for firstHeldBack, doubled each time.
+// After three attempts in a row (a usual retry budget), hung agents and interrupted attempts need a user. If the
+// server was killed each time, the attempt may be the cause: from the third time it waits firstHeldBack, doubled each
+// time.
 const (
 	maxSilences     = 3
 	maxBroken       = 3
@@ -105,7 +104,7 @@ const (
 	longestHeldBack = 2 * time.Hour
 )
 
-// interrupted repeats an attempt that Pawl could not finish, or waits, or stops after too many of them.
+// interrupted repeats an attempt that Pawl could not finish, waits, or stops after maxBroken attempts.
 func (f Facts) interrupted(a Attempt) Decision {
 	row := inARow(f.run(), func(b Attempt) bool { return b.Outcome == Interrupted })
 	killed := 0
@@ -132,7 +131,7 @@ func (f Facts) interrupted(a Attempt) Decision {
 	return again(RuleInterrupted, why).like(a)
 }
 
-// verifyFailed counts failures since users last wrote something new, whatever came between: so the ladder ends.
+// verifyFailed counts the failures since users last wrote something new, so the ladder ends.
 func (f Facts) verifyFailed(a Attempt) Decision {
 	if v := a.Deciding(); v != nil && v.Broken != "" {
 		return verifyBroken(v.broken(v.Broken))
@@ -144,7 +143,7 @@ func (f Facts) verifyFailed(a Attempt) Decision {
 	}
 	tried := Plural(c.attempts, "attempt")
 	backends := f.candidates(Decision{Backend: a.Backend})
-	if len(backends) == 0 { // admit gives the reason, as for every attempt
+	if len(backends) == 0 { // admit gives the reason
 		return again(RuleVerifyFailed, fmt.Sprintf("verification failed, and %s did not mend it", tried))
 	}
 	b := backends[0]
@@ -171,20 +170,18 @@ func (f Facts) ladderEnds(b Backend, tried string) Decision {
 	return d
 }
 
-// mayEscalate reports whether the ladder may use a backend's escalated effort.
 func (f Facts) mayEscalate(b Backend) bool {
 	return f.Limits.Ladder.EscalateEffort && f.canEscalate(b)
 }
 
 // tries counts the tries on the ladder.
 type tries struct {
-	failed    int // failed verifications, with those that an attempt gave up on
+	failed    int // failed verifications, and attempts that gave up after one
 	attempts  int
 	escalated bool
 }
 
-// tried counts the ladder's tries. An attempt that gave up without changing anything uses up the retries: another
-// one with the same output would not help.
+// tried counts tries. An attempt that changed nothing uses up the retries: the same output would not help again.
 func (f Facts) tried() (c tries) {
 	for _, b := range f.ladderAttempts() {
 		gaveUp := c.failed > 0 && b.gaveUp()
@@ -204,10 +201,10 @@ func (f Facts) tried() (c tries) {
 	return c
 }
 
-// gaveUp reports whether the attempt ended by itself without changing anything.
+// gaveUp reports whether the attempt ended by itself without a change.
 func (r Receipt) gaveUp() bool { return !r.Progress() && !r.blameless() }
 
-// noEffort says that rung 3 is skipped.
+// noEffort explains a skipped rung 3.
 func (b Backend) noEffort(rule Rule) Reason {
 	if b.CanEscalate {
 		why := fmt.Sprintf("the higher effort of backend %s is in cooldown after a %s edit loop", b.Name, b.Escalated.Class)
@@ -216,7 +213,7 @@ func (b Backend) noEffort(rule Rule) Reason {
 	return Reason{Rule: rule, Text: fmt.Sprintf("backend %s has no higher effort to try", b.Name)}
 }
 
-// unable stops on verify commands that cannot work on the base, unless a user forces an attempt.
+// unable stops if the verify commands cannot work on the base, unless a user forces an attempt.
 func (f Facts) unable() Decision {
 	if f.Purpose != ToChange || f.Unable == "" {
 		return Decision{}
@@ -235,7 +232,7 @@ func verifyBroken(why string) Decision {
 	)
 }
 
-// ladderAttempts lists the run's attempts from the last one that got feedback.
+// ladderAttempts lists the run's attempts since the last feedback.
 func (f Facts) ladderAttempts() []Attempt {
 	run := f.run()
 	for i := len(run) - 1; i > 0; i-- {
@@ -246,7 +243,7 @@ func (f Facts) ladderAttempts() []Attempt {
 	return run
 }
 
-// like repeats the attempt on the same rung: what ended the earlier one has nothing to do with the work.
+// like repeats an attempt on its rung.
 func (d Decision) like(a Attempt) Decision {
 	was := a.Decision
 	if was.Rung != 0 || was.Escalated {
@@ -258,14 +255,12 @@ func (d Decision) like(a Attempt) Decision {
 	return d
 }
 
-// maxResumed is the largest context, in tokens, of a session that Pawl continues (our choice). A continued session
-// sends its whole context with every request, mostly from the provider's cache at about a tenth of the price. A new
-// session reads the same files again, which in the recorded runs took less than half of the context. So the limit
-// is half of the smallest window in use (200,000 tokens).
+// maxResumed limits the context, in tokens, of a session to continue: half of the smallest window in use (200,000
+// tokens). A session sends its whole context with every request.
 const maxResumed = 100_000
 
-// Resume decides whether an attempt continues the agent's last session, and says why. An empty session starts a new
-// one. start is the commit that the new attempt begins from.
+// Resume returns the agent's session to continue, and the reason. An empty session starts a new one. start is the new
+// attempt's base commit.
 func (f Facts) Resume(d Decision, start string) (session, reason string) {
 	a, _ := f.last()
 	if !f.Limits.Ladder.ResumeSessions || !a.resumable() {
@@ -277,11 +272,10 @@ func (f Facts) Resume(d Decision, start string) (session, reason string) {
 	return a.Session, fmt.Sprintf("it continues the session of attempt %d", a.N)
 }
 
-// resumable reports whether the attempt left a session that the agent can continue.
 func (a Attempt) resumable() bool { return a.Session != "" && a.Resumable }
 
-// spoke reports whether the agent said or did anything. Otherwise its CLI may have saved no session: Gemini CLI 0.61.0
-// refuses to resume one without an answer.
+// spoke reports whether the agent produced anything. Otherwise there may be no session: Gemini CLI 0.61.0 refuses to
+// resume one without an answer.
 func (a Attempt) spoke() bool {
 	if a.Ending == Completed || a.ToolCalls > 0 {
 		return true
@@ -289,7 +283,7 @@ func (a Attempt) spoke() bool {
 	return a.Tokens.Output > 0 || a.Final != ""
 }
 
-// afresh says why an attempt does not continue the last session; empty if it does.
+// afresh returns the reason for a new session; empty to continue the last one.
 func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	switch {
 	case a.Backend != d.Backend:
@@ -310,7 +304,6 @@ func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	return ""
 }
 
-// differs reports whether an attempt must differ from the one before it.
 func (d Decision) differs() bool {
 	if d.Different || d.Escalated {
 		return true
@@ -318,7 +311,7 @@ func (d Decision) differs() bool {
 	return d.Rung == RungAnswer
 }
 
-// circled reports whether the run's last attempt went in circles, alone or with those before it.
+// circled reports whether the last attempt went in circles, alone or together with earlier ones.
 func (f Facts) circled(last Attempt) bool {
 	if last.Outcome == EditLoop {
 		return true
@@ -326,7 +319,7 @@ func (f Facts) circled(last Attempt) bool {
 	return Stagnation(f.attempts(), f.Run, f.Limits).Similar > 0
 }
 
-// undisturbed reports whether the attempt ended by itself, or for a reason outside its session.
+// undisturbed reports whether the attempt ended by itself or for a reason outside its session.
 func (r Receipt) undisturbed() bool {
 	if r.Paused {
 		return true
@@ -339,7 +332,7 @@ func (r Receipt) undisturbed() bool {
 	}
 }
 
-// leftAt reports whether the attempt left the files at a commit: its own, or its base if it made none.
+// leftAt reports whether the attempt left the files at a commit: its own commit, else its base.
 func (r Receipt) leftAt(commit string) bool {
 	if r.Commit == "" {
 		return commit == "" || r.Base == commit
@@ -347,20 +340,20 @@ func (r Receipt) leftAt(commit string) bool {
 	return r.Commit == commit
 }
 
-// Rung is one recovery: its trigger, the action, the cost, and whether it helped.
+// Rung records one recovery with its cost.
 type Rung struct {
 	Rung     int    `json:"rung"`
 	Trigger  string `json:"trigger"`
 	Response string `json:"response"`
-	Times    int    `json:"times"` // how often it fired
-	// Helped is how often it helped. Recovered says that it helped each time; for rung 4, in the end.
+	Times    int    `json:"times"` // the number of times it fired
+	// Helped counts successes. Recovered means that it helped each time; for rung 4, in the end.
 	Helped    int  `json:"helped,omitempty"`
 	Recovered bool `json:"recovered"`
-	// Unneeded says that nothing had failed before.
+	// Unneeded means that nothing had failed before.
 	Unneeded bool     `json:"unneeded,omitempty"`
 	Tokens   int64    `json:"tokens,omitempty"`
 	CostUSD  *float64 `json:"cost_usd,omitempty"`
-	// WastedTokens and WastedUSD are the cost of discarded answers.
+	// Cost of discarded answers.
 	WastedTokens int64    `json:"wasted_tokens,omitempty"`
 	WastedUSD    *float64 `json:"wasted_usd,omitempty"`
 	MS           int64    `json:"ms,omitempty"`
@@ -368,7 +361,7 @@ type Rung struct {
 
 func (r Rung) Took() time.Duration { return time.Duration(r.MS) * time.Millisecond }
 
-// Result says for users whether it helped.
+// Result describes for users whether the recovery helped.
 func (r Rung) Result() string {
 	switch {
 	case r.Unneeded:
@@ -381,8 +374,8 @@ func (r Rung) Result() string {
 	return "did not help"
 }
 
-// OwnRung is the recovery that an attempt itself was; not ok if it was none. Its cost is the attempt's cost. It
-// recovered if it achieved what the last attempt that ended by itself did not.
+// OwnRung returns the recovery that an attempt itself is. Its cost is the attempt's cost. It recovered if it achieved
+// what the last attempt that ended by itself did not.
 func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, bool) {
 	own := Rung{
 		Rung:      d.Rung,
@@ -415,7 +408,7 @@ func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, boo
 	return own, true
 }
 
-// settle counts all firings as helped, or none. If nothing had failed, it recovered nothing.
+// settle counts all firings as helped, or none.
 func (r *Rung) settle() {
 	if r.Unneeded {
 		r.Recovered = false
@@ -425,7 +418,7 @@ func (r *Rung) settle() {
 	}
 }
 
-// lastEnded is the last attempt that ended by itself.
+// lastEnded returns the last attempt that ended by itself.
 func lastEnded(before []Receipt) (Receipt, bool) {
 	for _, r := range slices.Backward(before) {
 		if !r.Outcome.BrokenOff() && !r.cut() {
@@ -435,7 +428,7 @@ func lastEnded(before []Receipt) (Receipt, bool) {
 	return Receipt{}, false
 }
 
-// succeeded reports whether there was nothing to recover: the attempt changed something, or asked a user.
+// succeeded reports whether there was nothing to recover: work exists, or the attempt declined or asked a user.
 func (r Receipt) succeeded() bool {
 	switch r.Outcome {
 	case WorkVerified, WorkUnverified, Declined, Asked:
@@ -453,7 +446,7 @@ type TestCall struct {
 	MS     int64 `json:"ms"`
 }
 
-// RanTests is rung 4, the agent's own test runs: it recovered if a call failed and the last one passed.
+// RanTests returns rung 4, the agent's own test runs. It recovered if a call failed and the last one passed.
 func RanTests(calls []TestCall) Rung {
 	r := Rung{Rung: RungTests, Times: len(calls), Response: "ran the verify commands during the attempt"}
 	failed := 0

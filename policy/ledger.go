@@ -11,13 +11,12 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Caps are the global limits on attempts in any 24 hours, over all nodes and triggers. The defaults are our choice:
-// enough for a small team, and an end for anything that opens thread after thread.
+// Caps are the global limits on attempts in any 24 hours, over all nodes and triggers (defaults: our choice).
 type Caps struct {
 	PerRepositoryPerDay   int `yaml:"per_repository_per_day"`
 	PerInstallationPerDay int `yaml:"per_installation_per_day"`
 	PerServerPerDay       int `yaml:"per_server_per_day"`
-	PerAccountPerDay      int `yaml:"per_account_per_day"` // of a provider, over all its backends
+	PerAccountPerDay      int `yaml:"per_account_per_day"` // of a provider, for all its backends
 }
 
 // Used counts attempts and their use.
@@ -25,16 +24,16 @@ type Used struct {
 	Attempts int       `json:"attempts"`
 	Tokens   int64     `json:"tokens"`
 	USD      float64   `json:"usd"`
-	First    time.Time `json:"first,omitzero"` // when the oldest of these attempts began; zero for none
+	First    time.Time `json:"first,omitzero"` // the oldest attempt's start; zero for none
 }
 
-// Usage is the use of the last 24 hours at each global level and on each account.
+// Usage sums the last 24 hours at each global level and on each account.
 type Usage struct {
 	Repository, Installation, Server Used
 	Accounts                         map[string]Used
 }
 
-// Ledger is the use of one global level in the last 24 hours, and its limits; 0 is no limit.
+// Ledger compares one level's use in the last 24 hours with its limits. A zero limit means none.
 type Ledger struct {
 	Level string `json:"level"` // for users: "this repository"
 	Used
@@ -43,7 +42,7 @@ type Ledger struct {
 	MaxUSD      float64 `json:"max_usd"`
 }
 
-// Ledgers lists the global levels, the narrowest first.
+// Ledgers lists the global levels, narrowest first.
 func (l Limits) Ledgers(u Usage) []Ledger {
 	return []Ledger{
 		{"this repository", u.Repository, l.Caps.PerRepositoryPerDay, l.Budget.TokensPerRepositoryPerDay, l.Budget.USDPerRepositoryPerDay},
@@ -52,17 +51,17 @@ func (l Limits) Ledgers(u Usage) []Ledger {
 	}
 }
 
-// Account is an account's ledger. It holds back only the account's own backends.
+// Account returns an account's ledger, which limits only the account's backends.
 func (l Limits) Account(name string, u Usage) Ledger {
 	return Ledger{"account " + name, u.Accounts[name], l.Caps.PerAccountPerDay, l.Budget.TokensPerAccountPerDay, l.Budget.USDPerAccountPerDay}
 }
 
-// Server is the ledger of all nodes that share the database.
+// Server returns the ledger of all nodes that share the database.
 func (l Limits) Server(u Usage) Ledger { return l.Ledgers(u)[2] }
 
 func usedUp[N int | int64 | float64](used, most N) bool { return most > 0 && used >= most }
 
-// Spent says which budget of the level is used up; empty for none.
+// Spent returns the used-up budget; empty for none.
 func (l Ledger) Spent() string {
 	switch {
 	case usedUp(l.Tokens, l.MaxTokens):
@@ -73,7 +72,7 @@ func (l Ledger) Spent() string {
 	return ""
 }
 
-// Full says why the level allows no further attempt, and by which rule; empty if it does.
+// Full returns why the level allows no further attempt, and the rule; empty if it does.
 func (l Ledger) Full() (why string, by Rule) {
 	if usedUp(l.Attempts, l.MaxAttempts) {
 		return fmt.Sprintf("%s on %s in 24 hours; its limit is %d", Plural(l.Attempts, "attempt"), l.Level, l.MaxAttempts), RuleCap
@@ -92,7 +91,7 @@ func (l Ledger) String() string {
 	return fmt.Sprintf("%d of %s (%d left), %s, %s", l.Attempts, Plural(l.MaxAttempts, "attempt"), max(0, l.MaxAttempts-l.Attempts), usd, tokens)
 }
 
-// RepoUsed is the use of a repository (owner/name) through one installation and account.
+// RepoUsed counts a repository's (owner/name) use by one installation and account.
 type RepoUsed struct {
 	Repo         string
 	Installation int64
@@ -100,7 +99,7 @@ type RepoUsed struct {
 	Used
 }
 
-// UsageOf adds up the use at the levels above a thread of the repository.
+// UsageOf sums the use at the global levels of a thread in the repository.
 func UsageOf(all []RepoUsed, repo string, installation int64) Usage {
 	u := Usage{Accounts: map[string]Used{}}
 	for _, r := range all {
@@ -118,7 +117,7 @@ func UsageOf(all []RepoUsed, repo string, installation int64) Usage {
 	return u
 }
 
-// Without is the usage without one attempt on the account.
+// Without subtracts one attempt on the account.
 func (u Usage) Without(account string) Usage {
 	on := u.Accounts[account]
 	for _, level := range []*Used{&u.Repository, &u.Installation, &u.Server, &on} {
@@ -136,8 +135,8 @@ func (u *Used) add(more Used) {
 	u.Attempts, u.Tokens, u.USD = u.Attempts+more.Attempts, u.Tokens+more.Tokens, u.USD+more.USD
 }
 
-// Day lists the ledgers of the server and its accounts, and the `most` installations and repositories with the most
-// attempts.
+// Day lists the ledgers of the server, of its accounts, and of up to `most` installations and repositories with the
+// most attempts.
 func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	levels := [2]map[string]Used{{}, {}} // by repository, by installation
 	for _, r := range all {
@@ -151,7 +150,7 @@ func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	of := UsageOf(all, "", 0)
 	day := []Ledger{l.Server(of)}
 	for _, name := range slices.Sorted(maps.Keys(of.Accounts)) {
-		if name != "" { // attempts from before accounts were counted
+		if name != "" { // older attempts have no account
 			day = append(day, l.Account(name, of))
 		}
 	}
@@ -168,13 +167,12 @@ func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	return day
 }
 
-// Generations limits the chain of Pawl's own work: an issue that Pawl's work led to may lead to another one.
+// Generations limits chains of issues that Pawl's own work led to.
 type Generations struct {
-	// Max is the length of a chain without a user's command. 2 is our choice: a follow-up of a follow-up.
+	// Max limits a chain without a user's command. 2 is our choice: a follow-up of a follow-up.
 	Max int `yaml:"max"`
 }
 
-// generations stops a chain of Pawl's own work until a user asks.
 func generations(f Facts) Decision {
 	for _, t := range f.Fresh {
 		if t.Generation <= f.Limits.Generations.Max {
@@ -191,8 +189,8 @@ func generations(f Facts) Decision {
 
 const hintRoom = "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."
 
-// above waits for the global limits. Requests stay open until there is room again or the operator raises the limit.
-// The wait's end is unknown: Until is only when the first attempt leaves the window.
+// above waits while a global limit is reached. The end is unknown: the reason's Until is when the oldest attempt
+// leaves the window.
 func above(f Facts) Decision {
 	for _, l := range f.Above {
 		why, by := l.Full()
@@ -208,9 +206,9 @@ func above(f Facts) Decision {
 	return Decision{}
 }
 
-// Spent is an attempt's use, and the limit that it met.
+// Spent is an attempt's use and the limit that it hit.
 type Spent struct {
-	N       int      `json:"n"` // of the attempt
+	N       int      `json:"n"` // the attempt's number
 	Tokens  Tokens   `json:"tokens"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	Limit   *Limit   `json:"limit,omitempty"`

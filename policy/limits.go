@@ -2,8 +2,8 @@ package policy
 
 import "time"
 
-// Limits are policy's parameters. The zero value forbids everything; start from Defaults. The tags are the keys of
-// the server configuration's group policy. "The incident" is the 1,249-restart loop that Pawl exists to prevent.
+// Limits configure the rules; the tags are the keys of the server configuration's policy group. The zero value
+// forbids everything; start from Defaults. "The incident" is the 1,249-restart loop that Pawl exists to prevent.
 type Limits struct {
 	Restarts    RestartLimits    `yaml:"restarts"`
 	UsageLimit  UsageLimits      `yaml:"usage_limit"`
@@ -16,41 +16,39 @@ type Limits struct {
 	Unattended  Unattended       `yaml:"unattended"`
 	Transient   Transient        `yaml:"transient"`
 	Convergence Convergence      `yaml:"convergence"`
-	// UpdateEvery is the shortest time between two looks whether the base has moved away from Pawl's pull request; 0
-	// is never. 10 minutes is our choice: an update costs a run of the repository's CI.
+	// UpdateEvery is the shortest time between checks for a moved base; 0 disables them. 10 minutes is our choice:
+	// each update runs the repository's CI.
 	UpdateEvery time.Duration `yaml:"update_every"`
 }
 
-// RestartLimits limit the attempts of a thread.
 type RestartLimits struct {
-	// The first three are the incident's remedies: 50 restarts after a user last typed something new, over runs; the
-	// first 10 without a wait, then min(cap, 2^(n−10) s).
+	// The incident's remedies: 50 restarts since a user last typed something new, over runs. The first 10 do not
+	// wait; later ones wait min(cap, 2^(n−10) s).
 	Max          int           `yaml:"max"`
 	BackoffAfter int           `yaml:"backoff_after"`
 	BackoffCap   time.Duration `yaml:"backoff_cap"`
-	// MaxPerThreadPerDay holds for any 24 hours and all triggers. 60 leaves room for one full run.
+	// MaxPerThreadPerDay applies to any 24 hours and all triggers. 60 allows one full run.
 	MaxPerThreadPerDay int `yaml:"max_per_thread_per_day"`
 }
 
-// Unattended limits the work for events without a user's new words: bots, checks, labels, re-runs, edited
-// descriptions, repeated words.
+// Unattended limits work for events without a user's new words: bots, checks, labels, re-runs, edited descriptions,
+// repeated words.
 type Unattended struct {
-	// MaxAttempts is our choice: more than the ladder needs for one failing check, and few enough to stay unnoticed.
+	// MaxAttempts is our choice: one failing check needs fewer.
 	MaxAttempts int `yaml:"max_attempts"`
 }
 
-// UsageLimits configure the response to a used-up quota.
 type UsageLimits struct {
 	// MaxConsecutive usage limits in a row on one account, over all threads, open its breaker. 3 is the incident's
 	// remedy.
 	MaxConsecutive int `yaml:"max_consecutive"`
-	// AutoContinue waits for a known reset instead of ending the run at the first usage limit. It is off by the
-	// incident's remedies: an operator must agree to a wait of days.
+	// AutoContinue waits for a known reset instead of ending the run. It is off by default (the incident's remedy):
+	// an operator must agree to a wait of days.
 	AutoContinue bool `yaml:"auto_continue_on_limit_reset"`
 }
 
-// SeverityLimits are the published classification of edit loops: edit operations, and operations on the most edited
-// file. Each class has a cooldown and a grade (0..1). The zero value calls everything severe.
+// SeverityLimits classify edit loops by edits, and by edits of the most edited file (published numbers). Each class
+// has a cooldown and a grade (0..1). With the zero value every loop is severe.
 type SeverityLimits struct {
 	MinEdits         int           `yaml:"min_edits"`
 	MinRepeats       int           `yaml:"min_repeats"`
@@ -64,11 +62,10 @@ type SeverityLimits struct {
 	MildGrade        float64       `yaml:"mild_grade"`
 	ModerateGrade    float64       `yaml:"moderate_grade"`
 	SevereGrade      float64       `yaml:"severe_grade"`
-	// CooldownScope is where a cooldown holds: on one repository, or on the whole server.
+	// CooldownScope applies a cooldown to one repository or to the whole server.
 	CooldownScope Scope `yaml:"cooldown_scope"`
 }
 
-// Scope is how far something reaches.
 type Scope string
 
 const (
@@ -76,33 +73,33 @@ const (
 	OfServer     Scope = "server"
 )
 
-// StagnationLimits define when attempts repeat each other.
+// StagnationLimits define similar attempts.
 type StagnationLimits struct {
-	// Similarity of two fingerprints, in (0,1], from which two attempts are similar. 0.85 is published; with 64 bits
-	// it is a distance of at most 9. docs/verdicts.md has the measurements on labelled pairs.
+	// Similarity of two fingerprints, in (0,1], above which attempts are similar. 0.85 is published: a distance of at
+	// most 9 of 64 bits (measurements: docs/verdicts.md).
 	Similarity    float64 `yaml:"similarity"`
 	EscalateAfter int     `yaml:"escalate_after"` // similar attempts in a row
 }
 
-// Ladder switches the recoveries.
+// Ladder enables the recoveries.
 type Ladder struct {
 	VerifyRetries  int  `yaml:"verify_retries"` // retries with the failed output, before the effort is raised
 	EscalateEffort bool `yaml:"escalate_effort"`
-	NoAnswerRetry  bool `yaml:"no_answer_retry"` // asks once more, in the opposite thinking mode
+	NoAnswerRetry  bool `yaml:"no_answer_retry"` // repeats once in the opposite thinking mode
 	RunTestsTool   bool `yaml:"run_tests_tool"`  // gives the agent a tool that runs the verify commands
 	RunTestsCalls  int  `yaml:"run_tests_calls"` // per attempt
-	ResumeSessions bool `yaml:"resume_sessions"` // continues the agent's session if that promises more than a new one
+	ResumeSessions bool `yaml:"resume_sessions"` // continues the agent's session if that is worth more than a new one
 }
 
-// Budget limits tokens and cost. Zero means no limit. Tokens are input, with the cached part, and output.
+// Budget limits tokens (input, including cached input, plus output) and cost. Zero means no limit.
 type Budget struct {
 	TokensPerAttempt int64 `yaml:"tokens_per_attempt"`
 	// USDPerAttempt needs the provider's prices.
 	USDPerAttempt float64 `yaml:"usd_per_attempt"`
-	// The limits per thread hold for any 24 hours.
+	// Limits per thread in any 24 hours.
 	TokensPerThreadPerDay int64   `yaml:"tokens_per_thread_per_day"`
 	USDPerThreadPerDay    float64 `yaml:"usd_per_thread_per_day"`
-	// So do the global limits, over all nodes.
+	// Global limits in any 24 hours, over all nodes.
 	TokensPerRepositoryPerDay   int64   `yaml:"tokens_per_repository_per_day"`
 	USDPerRepositoryPerDay      float64 `yaml:"usd_per_repository_per_day"`
 	TokensPerInstallationPerDay int64   `yaml:"tokens_per_installation_per_day"`
@@ -113,7 +110,7 @@ type Budget struct {
 	USDPerAccountPerDay         float64 `yaml:"usd_per_account_per_day"`
 }
 
-// Defaults are the published numbers, used for keys that the server configuration does not set.
+// Defaults returns the published numbers.
 func Defaults() Limits {
 	return Limits{
 		Restarts:   RestartLimits{Max: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerThreadPerDay: 60},
@@ -128,7 +125,7 @@ func Defaults() Limits {
 		Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2},
 		Ladder: Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true,
 			RunTestsTool: true, RunTestsCalls: 20, ResumeSessions: true},
-		// With mostly cached input, two million tokens cost about a dollar.
+		// Two million mostly cached tokens cost about a dollar.
 		Budget: Budget{USDPerRepositoryPerDay: 50, USDPerInstallationPerDay: 100, USDPerServerPerDay: 200, USDPerAccountPerDay: 200,
 			TokensPerRepositoryPerDay: 100e6, TokensPerInstallationPerDay: 200e6, TokensPerServerPerDay: 400e6, TokensPerAccountPerDay: 400e6},
 		Caps:        Caps{PerRepositoryPerDay: 100, PerInstallationPerDay: 300, PerServerPerDay: 500, PerAccountPerDay: 500},

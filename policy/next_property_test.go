@@ -94,7 +94,7 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 	if w.now.Before(b.Rest.Until) && !f.forced() {
 		broken("an attempt on a backend that cools down")
 	}
-	if b.Rest.Class == Runaway && !f.orders() {
+	if b.Rest.Class == Runaway && !f.commanded() {
 		broken("an attempt on a backend that ran away, which no person ordered")
 	}
 	if inRun > 0 {

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// Outcome is the result of an attempt, from a closed list (docs/verdicts.md has the table). Rules switch on it. It
-// is empty while the attempt runs.
+// Outcome is an attempt's result, one of the list in docs/verdicts.md; empty while the attempt runs.
 type Outcome string
 
-// The outcomes of attempts with work that Pawl kept, or without any.
+// Outcomes of attempts with kept work, or without work.
 const (
 	WorkVerified   Outcome = "verified"      // see Verification.Verifies
 	WorkUnverified Outcome = "unverified"    // no new command failed, but the work is not verified
-	VerifyFailed   Outcome = "verify_failed" // a verify command failed or cannot work here
+	VerifyFailed   Outcome = "verify_failed" // a verify command failed or cannot work
 	NoChange       Outcome = "no_change"
 	Answered       Outcome = "answered"
 	Planned        Outcome = "planned"
@@ -21,14 +20,14 @@ const (
 	Declined       Outcome = "declined"
 )
 
-// The outcomes of work that Pawl did not keep, or that a user, Pawl or the provider ended.
+// Outcomes of discarded work, and of attempts that a user, Pawl or the provider ended.
 const (
 	HasSecret     Outcome = "secret"
 	HasConflict   Outcome = "conflict"
-	OnlyLeftOut   Outcome = "left_out"  // it changed only files that stay out of commits
+	OnlyLeftOut   Outcome = "left_out"  // the attempt changed only files that stay out of commits
 	EditLoop      Outcome = "edit_loop" // see SeverityLimits.Loop
-	OutOfBudget   Outcome = "budget"    // its own or a daily budget ended it
-	NotPermitted  Outcome = "revoked"   // no user who asked for it may write any more
+	OutOfBudget   Outcome = "budget"    // the attempt's own or a daily budget ended it
+	NotPermitted  Outcome = "revoked"   // the users who asked lost their write permission
 	Interrupted   Outcome = "interrupted"
 	Cancelled     Outcome = "cancelled"
 	FellSilent    Outcome = "silent"
@@ -45,7 +44,7 @@ const (
 	WasTimedOut   Outcome = Outcome(TimedOut)
 	WasKilled     Outcome = Outcome(Killed)
 	HasCrashed    Outcome = Outcome(Crashed)
-	NotKnown      Outcome = Outcome(Unknown) // only of recorded input; no attempt ends so
+	NotKnown      Outcome = Outcome(Unknown) // only in recorded input
 )
 
 var endedAs = map[Ending]Outcome{
@@ -78,7 +77,7 @@ func Outcomes() []Outcome {
 	return slices.Compact(all)
 }
 
-// Meaning describes an outcome and the rules that follow. docs/verdicts.md shows both.
+// Meaning describes an outcome and the rules that follow, for docs/verdicts.md.
 type Meaning struct{ Means, Follows string }
 
 func (o Outcome) Meaning() Meaning { return meanings[o] }
@@ -117,25 +116,24 @@ var meanings = map[Outcome]Meaning{
 	NotKnown:       {"recorded input does not show it", "nothing; no attempt has it"},
 }
 
-// unfinished follows a failure: another attempt if the tree changed, else a stop.
 const unfinished = "`progress` or `no_progress`"
 
-// BrokenOff reports whether Pawl or a user ended the attempt early. Only they know, so they write the outcome.
+// BrokenOff reports whether Pawl or a user ended the attempt early.
 func (o Outcome) BrokenOff() bool {
 	return slices.Contains([]Outcome{Interrupted, Cancelled, NotPermitted}, o)
 }
 
-// Words is the outcome in a sentence.
+// Words formats the outcome for a sentence.
 func (o Outcome) Words() string { return strings.ReplaceAll(string(o), "_", " ") }
 
-// Passes reports whether the outcome is a temporary refusal, which is no failure of the agent.
+// Passes reports whether the outcome is a provider's temporary refusal.
 func (o Outcome) Passes() bool { return slices.Contains([]Outcome{WasRate, WasOverload, WasLost}, o) }
 
 // Work reports whether the attempt left work and broke no command that passed before.
 func (o Outcome) Work() bool { return o == WorkVerified || o == WorkUnverified }
 
-// Stored translates a stored receipt's outcome into today's words. Until November 2026 "edited" was all kept work,
-// "loop" also a loop that the CLI ended, "answered" also a plan, and "timed_out" also a silence.
+// Stored translates a stored outcome into today's words. Until November 2026 "edited" meant all kept work. "loop"
+// included loops that the CLI ended, "answered" included plans, and "timed_out" included silence.
 func (r Receipt) Stored(p Purpose) Outcome {
 	switch {
 	case r.Outcome == "edited":
@@ -159,8 +157,7 @@ func (r Receipt) ownEnd() Outcome {
 	return SelfStopped
 }
 
-// Came computes the outcome from the rest of the receipt. The first row that applies wins: the provider's refusal
-// before the work, a danger in the work before its verification.
+// Came computes the outcome from the receipt. The first case that applies wins.
 func (r Receipt) Came(p Purpose, l SeverityLimits) Outcome {
 	if o, told := r.refusedAccount(); told {
 		return o
@@ -218,8 +215,7 @@ func (r Receipt) answers(p Purpose) (o Outcome, told bool) {
 	return "", false
 }
 
-// finishedWork reports whether the work verifies although the CLI crashed: the commands outrank the CLI's exit
-// code.
+// finishedWork reports whether the work verifies although the CLI crashed. Verify commands outrank the exit code.
 func (r Receipt) finishedWork() bool { return r.Ending == Crashed && r.verifiedWork() }
 
 func (r Receipt) work() Outcome {

@@ -5,92 +5,89 @@ import (
 	"time"
 )
 
-// Facts is everything that a decision may depend on: the folded log of one thread, its backends' shared state, the
-// limits and the time. The zero value forbids every attempt, as the zero Limits do.
+// Facts are a decision's inputs: one thread's folded log, its backends' shared state, the limits and the time. The
+// zero value forbids every attempt.
 type Facts struct {
 	Now     time.Time
 	Purpose Purpose // what is being decided; set by Next
 	Limits  Limits
-	// Paused is why the operator or the repository forbids work. Closed is why the thread cannot be worked on any
-	// more. Stopped says who asked to stop after the last request. Each is empty if it does not apply.
+	// Paused is why the operator or the repository forbids work. Closed is why the thread cannot continue. Stopped
+	// says who stopped the run after the last request. Empty means no.
 	Paused, Closed, Stopped string
 
 	Attempts  []Attempt // the thread's finished attempts, oldest first
-	Handed    HandOver  // the attempt that was handed over and continues; zero for none
-	Raised    int       // the number of attempts before the last /pawl raise, which no longer count toward the daily limit
+	Handed    HandOver  // the attempt that was handed over and continues
+	Raised    int       // attempts before the last /pawl raise, which no longer count toward the daily limit
 	Run       int       // the number of the current run
-	Above     []Ledger  // the ledgers of the global levels; empty for no limit
-	Fresh     []Request // requests that no attempt has taken, after the run's last decision to stop
-	SaidAgain bool      // Fresh repeats the feedback before it
-	Review    Review    // the review remarks that the next attempt would take
+	Above     []Ledger  // the global levels' ledgers; empty for no limit
+	Fresh     []Request // requests that no attempt has taken since the run's last stop
+	SaidAgain bool      // Fresh repeats earlier feedback
+	Review    Review    // review remarks for the next attempt
 	Backends  []Backend // the repository's backends, in order of preference
-	Unable    string    // why a verify command cannot work on the base; empty if all can, or if unknown
+	Unable    string    // why a verify command cannot work on the base; empty if all can or if unknown
 	Pinned    string    // the backend that a user chose; empty for none
-	// Choose picks one of several free backends by their rewards; the same options give the same choice. Nil
-	// takes the configured order.
+	// Choose picks a free backend by rewards, the same one for the same options. Nil takes the configured order.
 	Choose func([]Option) Choice
 }
 
-// Request is an accepted piece of feedback, as far as decisions need it. By is its author's login.
+// Request is an accepted piece of feedback by the user with login By.
 type Request struct {
 	Seq     int64
 	At      time.Time
-	Command string // solve, retry, resume, escalate, or empty for a plain remark
+	Command string // solve, retry, resume, escalate; empty for a plain remark
 	By      string
-	Source  Source  // where it was written, which decides how long to wait for more
+	Source  Source  // decides how long to wait for more
 	Purpose Purpose // of the attempt to start
-	// Generation counts the pieces of Pawl's own work that led to it without a user's comment. Cause names the last
-	// one.
+	// Generation counts the steps of Pawl's own work that led here without a user's comment. Cause names the last
+	// step.
 	Generation int
 	Cause      string
-	Typed      bool // a user typed it, in words that are new on the thread
-	Bot        bool // a bot wrote it, and bots may command less
+	Typed      bool // a user typed it in words that are new on the thread
+	Bot        bool // a bot wrote it; bots may command less
 }
 
-// Attempt is a finished attempt: the decision that started it, and its receipt.
+// Attempt is a finished attempt: its decision and its receipt.
 type Attempt struct {
 	Receipt
 	Decision           Decision
 	Run                int
 	Backend, Account   string
 	StartedAt, EndedAt time.Time
-	Resumable          bool   // the session can be continued, and the files are as it knows them
-	NewInput           bool   // it had feedback that no earlier attempt had
-	Review             Review // in that feedback
-	GoesOn             bool   // the feedback only asks to go on
-	Typed              bool   // a user typed some of it, in new words
+	Resumable          bool   // the session and its files are unchanged
+	NewInput           bool   // the attempt had new feedback
+	Review             Review // of that feedback
+	GoesOn             bool   // the feedback only asks to continue
+	Typed              bool   // a user typed part of the feedback in new words
 	ByChecks           bool   // the feedback is failing checks only
-	SaidAgain          bool   // the feedback repeats the feedback before it
+	SaidAgain          bool   // the feedback repeats earlier feedback
 }
 
-// Backend is one arm with what holds it back now. The zero value is no backend.
+// Backend is one arm with its limits. The zero value is no backend.
 type Backend struct {
 	Name, Account string
 	CanEscalate   bool
-	Day           Ledger // of its account; zero for no limit
+	Day           Ledger // the account's ledger; zero for no limit
 	Breaker       Breaker
-	Rest          Rest // after an edit loop
+	Rest          Rest // the cooldown after an edit loop
 	Escalated     Rest // the cooldown of the escalated effort
 }
 
-// Decision is what to do next, with its rule and reasons.
 type Decision struct {
 	Action  Action    `json:"action"`
 	Rule    Rule      `json:"rule"`
 	Reasons Reasons   `json:"reasons"`
-	Until   time.Time `json:"until,omitzero"` // when a wait ends; else zero
-	// Backend, Rung, Escalated and Different describe an attempt.
+	Until   time.Time `json:"until,omitzero"` // the end of a wait; else zero
+	// Fields of an attempt.
 	Backend   string  `json:"backend,omitempty"`
 	Rung      int     `json:"rung,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`
 	Different bool    `json:"different,omitempty"`
-	Lifts     bool    `json:"lifts,omitempty"`  // a user's command ends the cooldown of a backend that ran away
+	Lifts     bool    `json:"lifts,omitempty"`  // a user's command ends the cooldown of a runaway backend
 	Choice    *Choice `json:"choice,omitempty"` // nil if there was no choice
 	Purpose   Purpose `json:"purpose,omitempty"`
 	Hint      string  `json:"hint,omitempty"` // what a user can do now
 }
 
-// rule is one policy. The zero Decision means that the rule does not apply.
 type rule func(Facts) Decision
 
 func (f Facts) first(rules ...rule) (d Decision) {
@@ -102,11 +99,10 @@ func (f Facts) first(rules ...rule) (d Decision) {
 	return d
 }
 
-// Next decides. The first rule that applies wins. If it asks for an attempt, admit starts it or turns it into a
-// wait or a stop.
+// Next returns the decision of the first rule that applies. If the rule asks for an attempt, admit starts it, delays
+// it or stops.
 //
-// Each purpose is decided by its own attempts, the earliest request first. Decisions that continue come before
-// decisions that end.
+// Each purpose is decided separately, the earliest request first. An attempt or a wait wins over an end.
 func Next(f Facts) (d Decision) {
 	for i, p := range f.purposes() {
 		one := f.about(p).next()
@@ -125,7 +121,7 @@ func Next(f Facts) (d Decision) {
 	return d
 }
 
-// weights order the purposes: users see the decision of the finished purpose with the largest weight.
+// weights order the purposes. Users see the decision of the heaviest finished purpose.
 var weights = map[Purpose]int{ToAnswer: 0, ToPlan: 1, ToChange: 2}
 
 // purposes lists the purposes of the fresh requests, oldest first, then of the run's attempts, newest first.
@@ -149,7 +145,7 @@ func (f Facts) purposes() (all []Purpose) {
 	return all
 }
 
-// about selects the facts for one purpose. All attempts stay, since the limits count them.
+// about selects the facts for one purpose, but keeps all attempts: the limits count them.
 func (f Facts) about(p Purpose) Facts {
 	f.Purpose = p
 	f.Fresh = slices.DeleteFunc(slices.Clone(f.Fresh), func(r Request) bool { return r.Purpose != p })
@@ -166,7 +162,7 @@ func (f Facts) attempts() []Attempt {
 func (f Facts) next() Decision {
 	d := f.first(
 		stopped,
-		done, // before declined; see endedWell
+		done, // must precede declined; see endedWell
 		declined,
 		answered,
 		restarts,
@@ -203,7 +199,7 @@ func (f Facts) next() Decision {
 	return f.admit(d)
 }
 
-// reset is when the limit that ended the attempt ends; zero if unknown, or if it had passed by then.
+// reset returns when the attempt's limit ends; zero if unknown or already past at its end.
 func (a Attempt) reset() time.Time {
 	if at := a.Limit.Usable(); at.After(a.EndedAt) {
 		return at
@@ -219,7 +215,7 @@ func (f Facts) last() (Attempt, bool) {
 	return run[len(run)-1], true
 }
 
-// result is the run's last attempt if no feedback has come since.
+// result returns the run's last attempt if no feedback followed.
 func (f Facts) result() (Attempt, bool) {
 	if len(f.Fresh) > 0 {
 		return Attempt{}, false
@@ -227,7 +223,7 @@ func (f Facts) result() (Attempt, bool) {
 	return f.last()
 }
 
-// HandOver is an attempt that server shutdowns cut off.
+// HandOver counts a run's attempts that server shutdowns cut off.
 type HandOver struct {
 	Times int       // in a row
 	At    time.Time // the last time
@@ -248,7 +244,7 @@ func (f Facts) typed() bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Typed })
 }
 
-// series lists the attempts since a user last typed something new, over runs, with the one that this started.
+// series lists the attempts since a user last typed something new, over runs.
 func (f Facts) series() []Attempt {
 	if f.typed() {
 		return nil
@@ -265,7 +261,7 @@ func (f Facts) command(name string) bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Command == name })
 }
 
-// maxAskers is how many of the users who asked are named.
+// maxAskers limits the named requesters.
 const maxAskers = 5
 
 func (f Facts) askers() []string {
@@ -290,13 +286,12 @@ func (f Facts) askers() []string {
 	return all
 }
 
-// forced reports whether a request forces an attempt after failures.
 func (f Facts) forced() bool { return slices.ContainsFunc(f.Fresh, Request.forced) }
 
 func (r Request) forced() bool { return CommandNamed(r.Command).Forces }
 
-// orders reports whether a user, and not a bot that may ask for work, forces an attempt.
-func (f Facts) orders() bool {
+// commanded reports whether a user, not a bot, forces an attempt.
+func (f Facts) commanded() bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Bot && r.forced() })
 }
 
@@ -308,14 +303,12 @@ func again(rule Rule, reasons ...string) Decision {
 	return Decision{Action: DoAttempt, Rule: rule, Reasons: Because(rule, reasons...)}
 }
 
-// on sets the attempt's backend, empty for any, and its rung.
+// on sets the attempt's rung, and its backend; empty means any.
 func (d Decision) on(backend string, rung int) Decision {
 	d.Backend, d.Rung, d.Escalated = backend, rung, rung == RungEffort
 	return d
 }
 
-// Earlier is the earlier of two times.
 func Earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// Later is the later of two times.
 func Later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

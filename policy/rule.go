@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Rule names a rule. Words has its texts for users.
+// Rule names a rule.
 type Rule string
 
-// The rules of this package: Next's in their order, then admit's.
+// The rules of this package: first Next's in order, then admit's.
 const (
 	RulePaused         Rule = "paused"
 	RuleClosed         Rule = "closed"
@@ -24,7 +24,7 @@ const (
 	RuleBudget         Rule = "budget"
 	RuleChecksFailed   Rule = "checks_failed"
 	RuleDailyCap       Rule = "daily_cap"
-	RuleCap            Rule = "cap" // a global limit
+	RuleCap            Rule = "cap" // of a global limit
 	RuleGenerations    Rule = "generations"
 	RuleAuth           Rule = "auth"
 	RuleMisconfigured  Rule = "misconfigured"
@@ -60,7 +60,7 @@ const (
 	RuleBackoff        Rule = "backoff"
 )
 
-// The rules of the step, which depend on the repository, the nodes and GitHub.
+// The rules of the step.
 const (
 	RuleEmptyTask       Rule = "empty_task"
 	RuleFork            Rule = "fork"
@@ -78,20 +78,18 @@ const (
 	RuleCrowded         Rule = "crowded"
 )
 
-// Words describe a rule: when it applies, and its texts for users.
+// Words describe a rule for users.
 type Words struct {
-	Decides []Action // the possible actions
-	// When the rule applies, for docs/verdicts.md; empty if its title or the meaning of an outcome says it.
+	Decides []Action // possible actions
+	// When the rule applies, for docs/verdicts.md; empty if its title or an outcome's meaning says it.
 	When string
-	// Waits says what a wait by the rule is for, Stops why the work stopped. Each is empty if the rule never decides
-	// that. Both are empty for the rule of a later version.
+	// Waits completes "waits for", Stops says why work stopped. Rules of newer versions have neither.
 	Waits, Stops string
-	Help         Help // what helps after a stop
+	Help         Help // the useful commands after a stop
 }
 
 type Help int
 
-// No command helps; going on helps; trying again helps; trying again or in another way helps.
 const (
 	HelpNone Help = iota
 	HelpResume
@@ -101,7 +99,7 @@ const (
 
 func (r Rule) Words() Words { return words[r] }
 
-// words has a row for each rule, in the order of the constants.
+// words has a row for each rule, in the constants' order.
 var words = map[Rule]Words{
 	RulePaused: {
 		Decides: []Action{DoStop},
@@ -401,14 +399,14 @@ var words = map[Rule]Words{
 }
 
 type Reason struct {
-	Rule Rule `json:"rule,omitempty"` // the rule of the reason, which may differ from the deciding rule
-	// Text is a sentence without a full stop. If Until is set, it ends with the words before the time: it resets at,
-	// cooling down until.
+	Rule Rule `json:"rule,omitempty"` // may differ from the deciding rule
+	// Text is a sentence without a full stop. If Until is set, the text ends before the time: it resets at, cooling
+	// down until.
 	Text  string    `json:"text"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Write is the sentence with its time in the caller's format.
+// Write appends the time in the caller's format.
 func (r Reason) Write(write func(time.Time) string) string {
 	if r.Until.IsZero() {
 		return r.Text
@@ -416,23 +414,22 @@ func (r Reason) Write(write func(time.Time) string) string {
 	return r.Text + " " + write(r.Until)
 }
 
-// String is the sentence with its time as RFC 3339.
 func (r Reason) String() string { return r.Write(Clock) }
 
-// Reasons are a decision's reasons, the most important first.
+// Reasons are ordered by importance.
 type Reasons []Reason
 
-// Because makes reasons of one rule without times.
+// Because makes one rule's reasons without times.
 func Because(r Rule, texts ...string) Reasons {
 	return each(texts, func(t string) Reason { return Reason{Rule: r, Text: t} })
 }
 
-// Write are the sentences with their times in the caller's format.
+// Write formats each reason with its time.
 func (r Reasons) Write(write func(time.Time) string) []string {
 	return each(r, func(one Reason) string { return one.Write(write) })
 }
 
-// Texts are the sentences with times as RFC 3339.
+// Texts formats times as RFC 3339.
 func (r Reasons) Texts() []string { return r.Write(Clock) }
 
 func (r Reasons) String() string { return strings.Join(r.Texts(), "; ") }

@@ -28,7 +28,7 @@ func stopped(f Facts) Decision {
 	)
 }
 
-// paused stops the work, unless the attempt that ran when the pause began finished it.
+// paused stops, unless the attempt that ran when the pause began finished the work.
 func (f Facts) paused() Decision {
 	if d := done(f); d.Action != "" {
 		return d
@@ -36,7 +36,7 @@ func (f Facts) paused() Decision {
 	return stop(RulePaused, "What stopped for the pause goes on by itself when that ends.", f.Paused)
 }
 
-// declined asks a user: the agent declined the task or asked a question. Neither is a failure.
+// declined asks a user after the agent declined the task or asked a question.
 func declined(f Facts) Decision {
 	var d Decision
 	switch a, _ := f.result(); a.Outcome {
@@ -55,7 +55,7 @@ func declined(f Facts) Decision {
 	return d
 }
 
-// answered ends requests for an answer or a plan: a plan waits for a user.
+// answered ends requests for an answer or a plan. A plan waits for a user.
 func answered(f Facts) Decision {
 	switch a, _ := f.result(); a.Outcome {
 	case Planned:
@@ -104,7 +104,7 @@ func done(f Facts) Decision {
 	}
 }
 
-// endedWell reports whether the attempt left work, or had nothing to add to earlier work.
+// endedWell reports whether the attempt left work or had nothing to add to earlier work.
 func (a Attempt) endedWell() bool {
 	switch a.Outcome {
 	case WorkVerified, WorkUnverified, NoChange, OnlyLeftOut:
@@ -116,8 +116,7 @@ func (a Attempt) endedWell() bool {
 	}
 }
 
-// saysNotItsTask reports whether the agent, asked about tests that fail as on the base, declined to fix them. That
-// is an answer and not a refusal of the task.
+// saysNotItsTask reports whether the agent answered that tests failing as on the base are not its task.
 func (a Attempt) saysNotItsTask() bool {
 	return a.Decision.Rule == RuleStillFailing && a.Verification() == AsBefore
 }
@@ -128,15 +127,14 @@ func (f Facts) finished(last Attempt) (work Attempt, ok bool) {
 	case !stands:
 		return Attempt{}, false
 	case work.Failing() && len(last.Verify) == 0:
-		return Attempt{}, false // the work has not been verified since
+		return Attempt{}, false // not verified since
 	case work.N != last.N && work.StartTree == last.StartTree:
 		return Attempt{}, false // a user discarded the work
 	}
 	return work, true
 }
 
-// stillFailing continues the agent's session once if the only failing tests also fail on the base: the agent says
-// whether they belong to the task.
+// stillFailing asks the agent once, in its session, whether tests that also fail on the base belong to the task.
 func stillFailing(f Facts) Decision {
 	a, _ := f.result()
 	if !f.asksAboutFailures(a) {
@@ -146,8 +144,8 @@ func stillFailing(f Facts) Decision {
 	return again(RuleStillFailing, why).on(a.Backend, 0)
 }
 
-// asksAboutFailures reports whether to ask the agent about tests that fail as on the base: once after each
-// feedback, and not if it has fixed one of them.
+// asksAboutFailures reports whether to ask about tests that fail as on the base: once per feedback, unless the agent
+// has fixed one of them.
 func (f Facts) asksAboutFailures(a Attempt) bool {
 	if !a.endedWell() || a.Verification() != AsBefore {
 		return false
@@ -158,7 +156,7 @@ func (f Facts) asksAboutFailures(a Attempt) bool {
 	return !slices.ContainsFunc(f.ladderAttempts(), func(b Attempt) bool { return b.Decision.Rule == RuleStillFailing })
 }
 
-// needsPerson stops: a retry does not cure a rejected login or a wrong configuration.
+// needsPerson stops after a rejected login or a wrong configuration, unless another account is free.
 func needsPerson(f Facts) Decision {
 	var rule Rule
 	var what, hint string
@@ -184,8 +182,7 @@ func needsPerson(f Facts) Decision {
 	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, a.detail()))
 }
 
-// usageLimit continues on another backend after a usage limit, or waits for a known reset, or ends the run and says
-// when the limit resets.
+// usageLimit continues on another backend, waits for a known reset, or stops and reports the reset.
 func usageLimit(f Facts) Decision {
 	a, _ := f.last()
 	if a.Outcome != WasUsageLimit {
@@ -224,8 +221,7 @@ func usageLimit(f Facts) Decision {
 	return d
 }
 
-// editLoop follows an attempt that went in circles, which puts its backend in cooldown. admit says which backend
-// goes on, and when. noProgress handles a loop without progress.
+// editLoop continues after an edit loop with progress. Its backend is in cooldown; admit chooses the next one.
 func editLoop(f Facts) Decision {
 	a, _ := f.result()
 	if a.Outcome != EditLoop || !a.Progress() {
@@ -239,7 +235,7 @@ func editLoop(f Facts) Decision {
 	return again(RuleEditLoop, reasons...)
 }
 
-// noProgress stops: an attempt that failed without changing anything is not repeated automatically.
+// noProgress stops after a failure without a change.
 func noProgress(f Facts) Decision {
 	a, ok := f.result()
 	if !ok || a.Progress() || a.Outcome == Interrupted {
@@ -252,7 +248,7 @@ func noProgress(f Facts) Decision {
 	failed := a.failedVerification()
 	switch {
 	case failed && stands:
-		return Decision{} // the ladder goes on
+		return Decision{} // the ladder continues
 	case !failed && slices.ContainsFunc(f.ladderAttempts(), Attempt.failedVerification):
 		return f.verifyFailed(a)
 	}
@@ -261,7 +257,7 @@ func noProgress(f Facts) Decision {
 
 func (a Attempt) failedVerification() bool { return a.Outcome == VerifyFailed }
 
-// pausedBefore reports whether a daily budget also ended the attempt before the run's last one.
+// pausedBefore reports whether a daily budget also ended the run's second-last attempt.
 func (f Facts) pausedBefore() bool {
 	run := f.run()
 	return len(run) > 1 && run[len(run)-2].Paused
@@ -302,7 +298,7 @@ func (a Attempt) noProgress() Decision {
 	}
 }
 
-// feedback applies if a request is open that no attempt has taken.
+// feedback starts an attempt for open requests.
 func feedback(f Facts) Decision {
 	if len(f.Fresh) == 0 {
 		return Decision{}
@@ -325,8 +321,7 @@ func (f Facts) gather() Decision {
 		return Decision{}
 	}
 	for _, t := range f.Fresh {
-		// A node whose clock is ahead may have dated the remark after now. A moment ahead is usual; a year is not
-		// waited for.
+		// Another node's clock may be slightly ahead. A remark dated far ahead is not waited for.
 		if !t.inReview() || f.Now.Sub(t.At).Abs() >= gatherReview {
 			continue
 		}
@@ -345,14 +340,13 @@ func (r Request) inReview() bool {
 }
 
 const (
-	// gatherReview is how long to wait for the rest of a review. GitHub sends a review and each of its line comments
-	// as separate events, at once but in no order; without the wait they would become two attempts.
+	// gatherReview is the wait for the rest of a review. GitHub sends a review and its line comments as separate
+	// events in any order.
 	gatherReview = 3 * time.Second
-	// gatherMost limits the whole wait, counted from the first fresh remark.
+	// gatherMost limits the total wait since the first fresh remark.
 	gatherMost = 30 * time.Second
 )
 
-// detail continues a sentence with the attempt's detail, if there is one.
 func (a Attempt) detail() string {
 	if a.Detail == "" {
 		return ""
@@ -367,13 +361,12 @@ func resets(at time.Time) string {
 	return "it resets at"
 }
 
-// Transient configures the waits after temporary refusals: short limits, overloads and lost connections.
+// Transient configures waits after temporary refusals: short limits, overloads and lost connections.
 type Transient struct {
-	// MaxConsecutive such attempts in a row stop the run. The waits between 5 last seven and a half minutes, longer
-	// than most incidents that providers call minutes; our choice.
+	// MaxConsecutive such attempts in a row stop the run. 5 attempts wait 7.5 minutes in total, longer than most
+	// short incidents (our choice).
 	MaxConsecutive int `yaml:"max_consecutive"`
-	// BackoffStart is the first wait; each further one is twice as long. A later reset from the provider is waited
-	// for.
+	// BackoffStart is the first wait, doubled each time. A later reset from the provider takes precedence.
 	BackoffStart time.Duration `yaml:"backoff_start"`
 	BackoffCap   time.Duration `yaml:"backoff_cap"`
 }
@@ -382,7 +375,6 @@ func (t Transient) backoff(n int) time.Duration {
 	return Retry(n, t.BackoffStart, t.BackoffCap, 1)
 }
 
-// refused reports whether a temporary refusal ended the attempt.
 func (a Attempt) refused() bool { return a.Outcome.Passes() }
 
 // transient continues on an account that has not refused in this row, or waits.
@@ -403,7 +395,7 @@ func transient(f Facts) Decision {
 			fmt.Sprintf("%s ended so, and none between them came to its own end; the limit is %d", Plural(n, "attempt"), limits.MaxConsecutive),
 		)
 	}
-	if b, ok := f.other(row...); ok { // an account that has not refused in this row
+	if b, ok := f.other(row...); ok {
 		d := again(RuleTransient, why+"; "+b.Name+" is next").like(a)
 		d.Backend = b.Name
 		return d
@@ -421,7 +413,7 @@ func transient(f Facts) Decision {
 	return again(RuleTransient, why).like(a)
 }
 
-// stands reports whether the attempt's work is kept: it was pushed, or the attempt ended by itself.
+// stands reports whether the attempt's work is kept.
 func (a Attempt) stands() bool {
 	if a.Pushed {
 		return true
@@ -432,8 +424,7 @@ func (a Attempt) stands() bool {
 	return a.Progress()
 }
 
-// Standing is the newest attempt whose work is kept. It looks back to the last request for something new; a request
-// to go on is nothing new.
+// Standing returns the newest attempt with kept work since the last request for something new.
 func (f Facts) Standing() (Attempt, bool) {
 	for _, a := range slices.Backward(f.attempts()) {
 		if a.stands() {

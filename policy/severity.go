@@ -8,37 +8,34 @@ import (
 
 type Class string
 
-// The classes, from harmless to bad.
+// The classes, from harmless to worst.
 const (
 	None     Class = "none"
 	Mild     Class = "mild"
 	Moderate Class = "moderate"
 	Severe   Class = "severe"
-	// Runaway is the third severe loop of one arm on one repository within a week. Only a Rest has it, no verdict of
-	// Judge.
+	// Runaway is an arm's third severe loop on one repository within a week. Only a Rest has this class.
 	Runaway Class = "runaway"
 )
 
-// After maxSevere severe loops within severeWithin an arm is not used on a repository until a user commands it. The
-// numbers were given.
+// After maxSevere severe loops within severeWithin, only a user's command starts the arm on the repository.
 const (
 	maxSevere    = 3
 	severeWithin = 7 * 24 * time.Hour
 )
 
-// Rest is an arm's cooldown on a repository after an edit loop: until a time or, for a Runaway, until a user
-// commands an attempt. The zero value is no cooldown.
+// Rest is an arm's cooldown on a repository after an edit loop. A Runaway lasts until a user's command.
 type Rest struct {
 	Class  Class       `json:"class"`
-	At     time.Time   `json:"at"` // when the loop ended
+	At     time.Time   `json:"at"` // the loop's end
 	Until  time.Time   `json:"until"`
 	Severe []time.Time `json:"severe,omitempty"` // the week's severe loops since a user's last command
 }
 
-// Lifted is the cooldown after a user's command at a time.
+// Lifted returns the cleared cooldown after a user's command.
 func Lifted(at time.Time) Rest { return Rest{Class: None, At: at, Until: at} }
 
-// After merges the arm's previous cooldown into this one.
+// After merges the arm's previous cooldown.
 func (r Rest) After(old Rest) Rest {
 	if r.Class == None {
 		return r
@@ -54,39 +51,39 @@ func (r Rest) After(old Rest) Rest {
 	return r
 }
 
-// Holds reports whether the arm is in cooldown.
+// Holds reports whether the cooldown is active.
 func (r Rest) Holds(now time.Time) bool { return r.Class == Runaway || now.Before(r.Until) }
 
-// Edits counts an agent's edits: operations, distinct files, operations on the most edited path, and the signs of
-// circles. Circles fills it. Logs of earlier versions hold only the first four.
+// Edits counts an agent's edit operations, distinct files, edits of the most edited path, and signs of circles. Logs
+// of older versions have only the first four.
 type Edits struct {
 	Operations    int    `json:"operations"`
 	Files         int    `json:"files"`
 	MaxRepeat     int    `json:"max_repeat"`
 	MaxRepeatPath string `json:"max_repeat_path"`
-	// Seen counts edits with known content or file state; MaxRepeatSeen counts them on MaxRepeatPath.
+	// Seen counts edits with known content or state; MaxRepeatSeen, those of MaxRepeatPath.
 	Seen          int `json:"seen"`
 	MaxRepeatSeen int `json:"max_repeat_seen"`
-	// Again counts repeated edits, Returned those that returned a file to an earlier state.
+	// Again counts repeated edits; Returned, edits that restored an earlier state.
 	Again    int `json:"again"`
 	Returned int `json:"returned"`
-	// Churned counts the edits of files that kept at most a sixth of their changed lines. CirclePath is the one with
-	// the most edits.
+	// Churned counts edits of files that kept at most a sixth of their changed lines. CirclePath has most of these
+	// edits.
 	Churned      int    `json:"churned"`
 	CirclePath   string `json:"circle_path,omitempty"`
-	SameFailures int    `json:"same_failures"` // how often one call failed with the same output
-	// Failures is how often one call, FailedCall, failed with any output.
+	SameFailures int    `json:"same_failures"` // the most failures of one call with the same output
+	// Failures counts failures of FailedCall with any output.
 	Failures   int    `json:"failures,omitempty"`
 	FailedCall string `json:"failed_call,omitempty"`
-	// SameCalls is how often one call, SameCall, had the same result with no edit in between.
+	// SameCalls counts equal results of SameCall with no edit between.
 	SameCalls int    `json:"same_calls,omitempty"`
 	SameCall  string `json:"same_call,omitempty"`
-	// SameChecks is how often one call, SameCheck, had the same result after another edit.
+	// SameChecks counts equal results of SameCheck after another edit.
 	SameChecks int    `json:"same_checks,omitempty"`
 	SameCheck  string `json:"same_check,omitempty"`
 }
 
-// Repetition describes a call that had the same result again and again; empty for none.
+// Repetition describes a call with the same result many times; empty for none.
 func (e Edits) Repetition() string {
 	if e.SameCalls < ManyCalls {
 		return ""
@@ -96,20 +93,20 @@ func (e Edits) Repetition() string {
 
 const (
 	LoopEdits    = "edits"            // edits that repeat earlier content
-	LoopChurn    = "churn"            // edits that came to nothing
+	LoopChurn    = "churn"            // edits without a remaining change
 	LoopFailures = "failures"         // a call that fails repeatedly
-	LoopCalls    = "repeated_calls"   // a call with the same result, with no edit in between
+	LoopCalls    = "repeated_calls"   // a call with the same result and no edit between
 	LoopChecks   = "unchanging_check" // a call with the same result after different edits
 )
 
-// Loop is one way in which an attempt went in circles.
+// Loop is one sign of circles.
 type Loop struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
 	What  string `json:"what,omitempty"` // the file or the call
 }
 
-// Loops lists how an attempt went in circles, whether or not it counts as an edit loop.
+// Loops lists the signs of circles, even if the attempt is no edit loop.
 func (l SeverityLimits) Loops(e Edits) []Loop {
 	all := []Loop{}
 	add := func(kind string, count, least int, what string) {
@@ -127,7 +124,7 @@ func (l SeverityLimits) Loops(e Edits) []Loop {
 	return all
 }
 
-// failures is how often one call failed, with the same output or often enough with any.
+// failures returns the most failures of one call: with any output from manyFailed on, else with the same output.
 func (e Edits) failures() int {
 	if e.Failures >= manyFailed {
 		return e.Failures
@@ -135,8 +132,7 @@ func (e Edits) failures() int {
 	return e.SameFailures
 }
 
-// Repeats is the call that an attempt repeated without effect; the worse of two. It is a loop whatever the attempt
-// edited.
+// Repeats returns the worst call that the attempt repeated without effect, with or without edits.
 func (e Edits) Repeats() (loop Loop, found bool) {
 	failed := Loop{LoopFailures, e.failures(), e.FailedCall}
 	called := Loop{LoopCalls, e.SameCalls, e.SameCall}
@@ -149,13 +145,12 @@ func (e Edits) Repeats() (loop Loop, found bool) {
 	return Loop{}, false
 }
 
-// Blind reports whether too few edits have known content: less than half of all, or of those on the most edited
-// path.
+// Blind reports whether most edits, or most edits of the most edited path, have unknown content.
 func (e Edits) Blind() bool {
 	return 2*e.Seen < e.Operations || 2*e.MaxRepeatSeen < e.MaxRepeat
 }
 
-// Severity is the verdict on one attempt's edits. Grade is meaningful only if Class is not none.
+// Severity is the verdict on one attempt's edits. Grade needs a class other than none.
 type Severity struct {
 	Class    Class
 	Cooldown time.Duration
@@ -163,9 +158,8 @@ type Severity struct {
 	Reasons  []string
 }
 
-// Judge classifies one attempt's edits. They can be a loop from the published counts on. The signs of circles
-// decide whether they are; the counts decide alone if the edits' content is unknown. Either count is enough for the
-// higher class.
+// Judge classifies edits that reach the published counts and show circles. If the edits' content is unknown, the
+// counts decide. Either count is enough for a higher class.
 func (l SeverityLimits) Judge(e Edits) Severity {
 	edits := Plural(e.Operations, "edit")
 	why, circles := l.circling(e)
@@ -188,14 +182,14 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 	return v
 }
 
-// triggered reports whether the counts reach the published trigger.
+// triggered reports whether both counts reach the published threshold.
 func (l SeverityLimits) triggered(e Edits) bool {
 	return e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats
 }
 
 func noLoop(why string) Severity { return Severity{Class: None, Reasons: []string{why}} }
 
-// class returns the class of a loop, and its threshold.
+// class returns a loop's class, and its threshold in words.
 func (l SeverityLimits) class(e Edits) (v Severity, line string) {
 	switch {
 	case e.reach(l.SevereEdits, l.SevereRepeats):
@@ -211,12 +205,11 @@ func (l SeverityLimits) class(e Edits) (v Severity, line string) {
 	return v, line
 }
 
-// reach reports whether the edits, or those on one file, reach a threshold.
 func (e Edits) reach(edits, repeats int) bool {
 	return e.Operations >= edits || e.MaxRepeat >= repeats
 }
 
-// Loop is the verdict on a finished attempt: work that passes its verify commands is no loop.
+// Loop judges a finished attempt. Work that passes its verify commands is no loop.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	if r.Untold() {
 		return noLoop("files changed, but the agent's output tells no edits, so a loop of edits would not be seen")
@@ -236,7 +229,7 @@ func (r Receipt) verifiedWork() bool {
 	return r.Progress() && r.CommandsPassed()
 }
 
-// circling reports whether the edits went in circles, and why; false if too few are known or were made.
+// circling returns signs of circles; false if too few edits are known.
 func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	back := e.Again + e.Returned
 	switch {
@@ -256,7 +249,7 @@ func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	return fmt.Sprintf("%d of them made again what had been there, which is no loop", back), false
 }
 
-// manyOf reports whether n edits show a loop: at least 1/share of all, or enough alone.
+// manyOf reports whether n edits are a loop: 1/share of all, or MinEdits.
 func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
 	if n < l.MinRepeats {
 		return false
@@ -264,17 +257,17 @@ func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
 	return share*n >= e.Operations || n >= l.MinEdits
 }
 
-// certainTimes multiplies the severe threshold for running attempts whose edits are known by counts alone. Healthy
-// sessions reach the threshold (25 edits of one file in 39), never twice it.
+// certainTimes multiplies the severe threshold for running attempts known only by counts. Healthy sessions reach the
+// threshold (25 edits of one file in 39), but never twice it.
 const certainTimes = 2
 
-// CutOff reports whether a running attempt is certainly a severe loop, and the verdict.
+// CutOff returns the verdict on a running attempt, and whether to end it as a severe loop.
 func (l SeverityLimits) CutOff(e Edits) (Severity, bool) {
 	v := l.Judge(e)
 	if v.Class != Severe {
 		return v, false
 	}
-	// A check that stays green shows a loop only in hindsight.
+	// An unchanging check shows a loop only afterwards.
 	counts := e
 	counts.SameChecks = 0
 	if _, circles := l.circling(counts); circles {

@@ -12,10 +12,10 @@ import (
 	"unicode"
 )
 
-// minPause is the pause between two equal calls from which an agent polls instead of going in circles (issue 40).
+// minPause separates polling from circles: the pause between two equal calls (issue 40).
 const minPause = 10 * time.Second
 
-// spoken is a parsed call: a shell command, or a tool with its arguments.
+// spoken is a parsed call: a shell command, or a tool with arguments.
 type spoken struct {
 	tool      string
 	arguments map[string]any // nil for none
@@ -26,7 +26,7 @@ func readCall(text string) spoken {
 	s := spoken{tool: text}
 	at := strings.Index(text, "{")
 	if at < 0 || json.Unmarshal([]byte(text[at:]), &s.arguments) != nil {
-		s.command = text // also if it was cut
+		s.command = text // also a truncated call
 		return s
 	}
 	s.tool = text[:at]
@@ -41,11 +41,10 @@ func readCall(text string) spoken {
 	return s
 }
 
-// CallName is the call's name for users: its command, else its text.
+// CallName returns the call's command, else its text, for users.
 func CallName(text string) string { return cmp.Or(readCall(text).command, text) }
 
-// waits reports whether the call's text says that it waits for at least minPause. A wait inside the program is not
-// seen.
+// waits reports whether the call's text shows a wait of at least minPause.
 func (s spoken) waits() bool {
 	if s.command != "" {
 		return commandWaits(s.command)
@@ -53,7 +52,7 @@ func (s spoken) waits() bool {
 	return toolWaits(s.tool, s.arguments)
 }
 
-// looks reports whether the call only looks at a file.
+// looks reports whether the call only reads a file.
 func (s spoken) looks() bool {
 	if s.command != "" {
 		return false
@@ -78,7 +77,7 @@ func joined(list []any) string {
 	return strings.Join(words, " ")
 }
 
-// toolWaits reports whether a tool waits: an argument says so, or its name does and no argument is a shorter time.
+// toolWaits reports whether a tool waits by its name or an argument, unless a duration is shorter than minPause.
 func toolWaits(tool string, arguments map[string]any) bool {
 	named := saysWait(tool)
 	for key, v := range arguments {
@@ -102,7 +101,7 @@ func isTime(word string) bool {
 	return slices.Contains([]string{"time", "duration", "seconds", "secs", "ms", "milliseconds", "minutes"}, word)
 }
 
-// pauseOf is an argument's duration; its name or its size gives the unit.
+// pauseOf returns an argument's duration. Its name or size gives the unit.
 func pauseOf(key string, n float64) time.Duration {
 	unit := time.Second
 	words := parts(key)
@@ -115,7 +114,7 @@ func pauseOf(key string, n float64) time.Duration {
 	return time.Duration(n * float64(unit))
 }
 
-// maxSeconds is the number from which a duration without a unit is in milliseconds. Our choice.
+// maxSeconds: a larger duration without a unit is in milliseconds (our choice).
 const maxSeconds = 1000
 
 func saysWait(name string) bool {
@@ -124,7 +123,7 @@ func saysWait(name string) bool {
 	})
 }
 
-// parts splits a name in any case: waitFor, wait_for and Wait-For are wait and for.
+// parts splits a name in any case: waitFor, wait_for and Wait-For give wait and for.
 func parts(name string) []string {
 	var b strings.Builder
 	var before rune
@@ -141,8 +140,8 @@ func parts(name string) []string {
 	return strings.Fields(b.String())
 }
 
-// commandWaits reports whether a shell command waits: it sleeps for minPause or in a loop, or one of its programs
-// waits or watches.
+// commandWaits reports whether a shell command sleeps for minPause or in a loop, or one of its programs waits or
+// watches.
 func commandWaits(command string) bool {
 	var pause time.Duration
 	loops := false
@@ -172,8 +171,7 @@ type word struct {
 	quoted bool
 }
 
-// leads reports whether the word comes before a program's name: a shell keyword, an assignment, or a program that
-// runs another one.
+// leads reports whether the word precedes a program: a keyword, an assignment, or a program that runs another one.
 func (w word) leads() bool {
 	if !w.quoted && preamble.MatchString(w.text) {
 		return true
@@ -186,9 +184,9 @@ func (w word) leads() bool {
 func (w word) loops() bool { return slices.Contains([]string{"while", "until", "for"}, w.text) }
 
 var (
-	// preamble matches an assignment, and timeout's duration.
+	// preamble matches an assignment or timeout's duration.
 	preamble = regexp.MustCompile(`^(?:\w+=.*|[\d.]+[smhd]?)$`)
-	// interpreter matches programs that take code in quotes.
+	// interpreter matches programs that take quoted code.
 	interpreter = regexp.MustCompile(`(?:sh|shell)$|^(?:python|pypy|node|perl|ruby|php|deno|bun)`)
 	sleepCall   = regexp.MustCompile(`\bsleep\s*\(?\s*([\d.]+)\b`)
 	sleepTime   = regexp.MustCompile(`^([\d.]+)([smhd]?)$`)
@@ -196,7 +194,7 @@ var (
 
 var sleepUnits = map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": Day}
 
-// sleep is how long a program sleeps by its arguments; 0 if unknown.
+// sleep returns a program's sleep by its arguments; 0 if unknown.
 func sleep(simple []word) (d time.Duration) {
 	switch strings.ToLower(path.Base(simple[0].text)) {
 	case "sleep", "start-sleep":
@@ -225,11 +223,11 @@ func sleep(simple []word) (d time.Duration) {
 }
 
 func times(n string, unit time.Duration) time.Duration {
-	f, _ := strconv.ParseFloat(n, 64) // zero for other arguments
+	f, _ := strconv.ParseFloat(n, 64) // 0 for other arguments
 	return time.Duration(min(f, 1e6) * float64(unit))
 }
 
-// watches reports whether a program waits, or gets a subcommand or an option to wait.
+// watches reports whether a program waits, or gets a subcommand or option to wait.
 func watches(simple []word) bool {
 	if runsScript(simple) {
 		simple = simple[1:]
@@ -258,15 +256,14 @@ func runsScript(simple []word) bool {
 	return !simple[1].quoted && !strings.HasPrefix(simple[1].text, "-")
 }
 
-// tellsToWait reports whether a word of a program's or subcommand's name means waiting.
+// tellsToWait reports whether a word of a program's name means waiting.
 func tellsToWait(name string) bool {
 	return slices.ContainsFunc(parts(name), func(word string) bool {
 		return slices.Contains([]string{"wait", "await", "watch", "poll"}, word)
 	})
 }
 
-// simpleCommands splits a shell command at its operators into the words of simple commands. Quoted text stays one
-// word.
+// simpleCommands splits a shell command at its operators. Quoted text stays one word.
 func simpleCommands(command string) (all [][]word) {
 	var simple []word
 	var text strings.Builder

@@ -10,22 +10,21 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Stagnant is the verdict on attempts that reach the same point again. The zero value is for no attempts, without
-// its reason.
+// Stagnant is the verdict on similar attempts. The zero value means no attempts.
 type Stagnant struct {
-	Kind       string  // what was similar: failure, revision, or empty for nothing
-	Similar    int     // in a row, counted from the newest backwards
-	Similarity float64 // of the newest attempt and the nearer of the two before it, 0..1
-	// Same says that the newest attempt reached the same point as an earlier one on the same input: the same tree,
-	// or the same failing tests.
+	Kind       string  // failure, revision, or empty for nothing
+	Similar    int     // similar attempts in a row, from the newest backwards
+	Similarity float64 // of the newest attempt and the closer of the two before it, 0..1
+	// Same names the equal result of the newest and an earlier attempt on the same input: the same tree or failing
+	// tests.
 	Same      string
-	Escalated bool // Similar reached the limit, or Same holds
+	Escalated bool // Similar reached the limit, or Same is set
 	Reasons   []string
-	attempts  int // the newest ones that the verdict covers
+	attempts  int // the number of newest attempts covered
 }
 
-// Stagnation compares each attempt of a run with the two before it, newest first, while one of them is similar: two
-// alternating points are one point. Deliveries of feedback rounds are compared over runs.
+// Stagnation compares each of a run's attempts with the two before it, so alternating attempts count as similar. It
+// compares feedback rounds over runs.
 func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 	v := redelivered(all, l, true)
 	if v.Escalated {
@@ -85,23 +84,21 @@ var likenesses = map[string]likeness{
 
 type likeness func(Attempt, Attempt, StagnationLimits) alike
 
-// alike is the similarity of two attempts, 0..1, and its threshold.
+// alike is the similarity of two attempts, and its threshold.
 type alike struct{ similarity, from float64 }
 
-// margin is the similarity above the threshold, negative below it.
 func (a alike) margin() float64 { return a.similarity - a.from }
 
-// reached reports whether enough attempts are similar to try differently.
 func (l StagnationLimits) reached(similar int) bool {
 	return similar > 0 && similar >= l.EscalateAfter
 }
 
-// revisions says how many rounds of feedback brought similar work.
+// revisions describes rounds of feedback with similar work.
 func revisions(v Stagnant, from float64) string {
 	return fmt.Sprintf("%s of feedback in a row brought similar work (%.2f; similar from %.2f)", Plural(v.Similar, "round"), v.Similarity, from)
 }
 
-// similarity compares two fingerprints if both are known.
+// similarity compares two known fingerprints.
 func similarity(a, b simhash.Print) (s float64, known bool) {
 	if a == 0 || b == 0 {
 		return 0, false
@@ -109,11 +106,11 @@ func similarity(a, b simhash.Print) (s float64, known bool) {
 	return simhash.Similarity(a, b), true
 }
 
-// sameRequest is the share of common words, of all words of two remarks, from which they ask for the same. One word
-// in six may differ; two requests of one user for different things share about half.
+// sameRequest is the share of common words above which two remarks repeat each other. Different requests of one user
+// share about half.
 const sameRequest = 0.7
 
-// maxRequestWords limits the compared words of a remark; few remarks are longer.
+// maxRequestWords limits the compared words; few remarks are longer.
 const maxRequestWords = 400
 
 // SaysAgain reports whether two remarks ask for the same in nearly the same words.
@@ -122,7 +119,7 @@ func SaysAgain(a, b string) bool {
 	return len(in)+len(out) > 0 && simhash.Shared(in, out) >= sameRequest
 }
 
-// requestWords are the distinct words of a remark, sorted.
+// requestWords returns a remark's distinct words, sorted.
 func requestWords(text string) []string {
 	split := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
@@ -132,14 +129,14 @@ func requestWords(text string) []string {
 	return slices.Compact(split)
 }
 
-// point is one that two attempts of a run both reached.
+// point is a result that two attempts of a run share.
 type point struct {
 	kind, what      string
-	earlier, newest int // the attempts' numbers
+	earlier, newest int // attempt numbers
 }
 
-// samePoint finds the point that the newest attempt and an earlier one both reached, whatever their texts: the same
-// failing tests, or the same tree. It compares only failed attempts without new requests in between.
+// samePoint finds an earlier attempt with the newest one's failing tests or tree. Both must have failed, without new
+// requests between.
 func samePoint(run []Attempt) (point, bool) {
 	if len(run) == 0 {
 		return point{}, false
@@ -155,7 +152,7 @@ func samePoint(run []Attempt) (point, bool) {
 		a := run[i]
 		switch {
 		case !a.fails():
-			// no failing attempt can return to this point
+			// only failed attempts count
 		case a.sameTests(b):
 			return point{kindFailure, Plural(len(b.Tests), "failing test") + " as before", a.N, b.N}, true
 		case b.EndTree != "" && a.EndTree == b.EndTree:
@@ -165,7 +162,6 @@ func samePoint(run []Attempt) (point, bool) {
 	return point{}, false
 }
 
-// fails reports whether the attempt's failure can be compared.
 func (a Attempt) fails() bool { return a.Failing() || a.failed() }
 
 func (a Attempt) sameTests(later Attempt) bool {
@@ -175,8 +171,7 @@ func (a Attempt) sameTests(later Attempt) bool {
 	return !later.greenerThan(a)
 }
 
-// row is how many attempts in a row, newest first, are alike to one of the two before them, and the newest's
-// similarity.
+// row counts similar attempts from the newest backwards, and returns the newest one's similarity.
 func row(all []Attempt, like likeness, l StagnationLimits) (n int, newest alike) {
 	for i := len(all) - 1; i > 0; i-- {
 		s := like(all[i-1], all[i], l)
@@ -210,7 +205,7 @@ func (a Attempt) likeFailure(b Attempt, l StagnationLimits) alike {
 	return alike{a.sameFailure(b), l.Similarity}
 }
 
-// sameFailure is the share of common failing tests, or of words.
+// sameFailure returns the share of common failing tests or stack frames, else the texts' similarity.
 func (a Attempt) sameFailure(b Attempt) float64 {
 	if a.Outcome != b.Outcome {
 		return 0
@@ -228,8 +223,7 @@ func (a Attempt) sameFailure(b Attempt) float64 {
 	return s
 }
 
-// greenerThan reports whether tests pass that failed after an earlier attempt, or on the base, and no other test
-// fails.
+// greenerThan reports whether fewer tests fail or more are fixed than earlier, and no other test fails.
 func (a Attempt) greenerThan(earlier Attempt) bool {
 	if len(a.Tests) == 0 {
 		return false
@@ -241,7 +235,7 @@ func (a Attempt) greenerThan(earlier Attempt) bool {
 	return !slices.ContainsFunc(a.Tests, func(name string) bool { return !slices.Contains(earlier.Tests, name) })
 }
 
-// failed reports whether an attempt has a failure text to compare. Interruptions say nothing about the work.
+// failed reports whether an attempt has a failure text to compare.
 func (a Attempt) failed() bool {
 	switch a.Outcome {
 	case VerifyFailed:
@@ -253,10 +247,8 @@ func (a Attempt) failed() bool {
 	}
 }
 
-// stagnation follows similar attempts in a row: it tries differently (failure) or another backend (revision), then
-// stops. Repeated feedback ends neither; a command does.
-//
-// New words never stop a run: they are worth one more attempt that differs.
+// stagnation follows similar attempts: it asks for a different approach (failure) or another backend (revision), then
+// stops. New words always get one more attempt.
 func stagnation(f Facts) Decision {
 	all := f.attempts()
 	v := f.stagnant(all)
@@ -265,7 +257,7 @@ func stagnation(f Facts) Decision {
 	}
 	last := all[len(all)-1]
 	if v.sameTree() && !last.Progress() {
-		// noProgress ends an attempt that changed nothing.
+		// noProgress handles an attempt without a change.
 		return Decision{}
 	}
 	for _, a := range all[len(all)-v.attempts:] {
@@ -284,14 +276,13 @@ func stagnation(f Facts) Decision {
 		return d
 	}
 	if last.Failing() && f.mayEscalate(f.backend(last.Backend)) {
-		// The verifier repeats itself: this is also the ladder's last rung.
+		// A repeated failure also uses the ladder's last rung.
 		return d.on(last.Backend, RungEffort)
 	}
 	return d
 }
 
-// stagnant is the verdict on all attempts if no feedback has come since, else on rounds of feedback; a command ends
-// every row.
+// stagnant judges all attempts if no feedback followed, else rounds of feedback. A command resets the count.
 func (f Facts) stagnant(all []Attempt) Stagnant {
 	switch {
 	case len(all) == 0:
@@ -308,5 +299,4 @@ func (f Facts) stagnant(all []Attempt) Stagnant {
 
 func (f Facts) newWords() bool { return len(f.Fresh) > 0 && !f.SaidAgain }
 
-// sameTree reports whether the newest attempt reached an earlier tree.
 func (v Stagnant) sameTree() bool { return v.Same != "" && v.Kind == kindRevision }

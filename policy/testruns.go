@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// RunsTests reports whether a call runs tests by its text: a shell command, or a tool's name with its arguments. A
-// program, script, subcommand or target may say so, unless the program only handles files.
+// RunsTests reports whether a call's program, script, subcommand or target names tests. Programs that only handle
+// files do not count.
 func RunsTests(text string) bool {
 	call := readCall(text)
 	if call.command != "" {
@@ -17,17 +17,17 @@ func RunsTests(text string) bool {
 	return saysTest(call.tool)
 }
 
-// maxNames is how many words may precede the test runner's name, as in "docker compose run web pytest".
+// maxNames limits the words before the test runner's name, as in "docker compose run web pytest".
 const maxNames = 6
 
 func commandTests(command string) bool {
 	return slices.ContainsFunc(simpleCommands(withoutDocuments(command)), simpleTests)
 }
 
-// documentStart matches the start of a here-document, with its delimiter.
+// documentStart matches a here-document's start with its delimiter.
 var documentStart = regexp.MustCompile(`<<-?\s*['"\\]?(\w+)`)
 
-// withoutDocuments removes here-documents, which are text and not commands.
+// withoutDocuments removes here-documents.
 func withoutDocuments(command string) string {
 	var b strings.Builder
 	end := ""
@@ -103,25 +103,24 @@ func (w word) inTests() bool {
 	return !slices.Contains(documents, path.Ext(w.text)) && slices.ContainsFunc(folders, saysTest)
 }
 
-// onlyTells reports whether this argument makes a runner print something instead of running tests.
+// onlyTells reports whether an argument makes a runner print something instead of running tests.
 func (w word) onlyTells() bool {
 	return slices.Contains([]string{"--version", "--help", "--collect-only", "--co", "--listTests", "--no-run"}, w.text)
 }
 
 var (
-	// builders are programs whose arguments are targets or folders; "test" may follow "build".
+	// builders take targets or folders as arguments; "test" may follow "build".
 	builders = strings.Fields("make gmake ninja gradle gradlew mvn mvnw zig just rake")
-	// fileTools read, check and move files and data, or print, whatever the files' names. The last ones are the
-	// shell's own.
+	// fileTools handle files and data or print. The last ones are shell built-ins.
 	fileTools = strings.Fields(`cat bat ls ll tree find fd grep egrep fgrep rg ag ack sed awk nl head tail less more wc sort
 		uniq cut tr diff cmp mkdir rmdir rm cp mv touch ln chmod chown stat file du tee patch apply_patch jq yq tar zip unzip
 		curl wget scp rsync git gh glab vim vi nano code open ps kill pkill which
 		black ruff flake8 mypy pyright pylint isort eslint prettier tsc shellcheck rubocop
 		psql mysql sqlite3 createdb dropdb redis-cli
 		cd pushd echo printf [ source . export set type read`)
-	// building are subcommands whose arguments are fetched or built, not run.
+	// building subcommands fetch or build their arguments.
 	building = strings.Fields("install i ci add remove uninstall upgrade download build compile vet lint fmt pull push clone")
-	// testTargets are targets that run tests by their build tool's convention.
+	// testTargets run tests by the build tool's convention.
 	testTargets = map[string][]string{
 		"make":    {"check", "distcheck"},
 		"gmake":   {"check", "distcheck"},
@@ -134,11 +133,11 @@ var (
 		"npm":     {"t"},
 		"cargo":   {"t"},
 	}
-	// documents are extensions of files that are never run.
+	// documents are extensions of files that never run.
 	documents = strings.Fields(".json .md .txt .yml .yaml .toml .log .xml .csv .html .lock .patch .diff .cfg .ini .env")
 )
 
-// namesTests reports whether a word names tests or a test runner, and not a file that is never run.
+// namesTests reports whether a word names tests or a test runner, and not a document.
 func namesTests(word string) bool {
 	if strings.Contains(word, "=") {
 		return false
@@ -147,7 +146,7 @@ func namesTests(word string) bool {
 	return !slices.Contains(documents, path.Ext(name)) && saysTest(name)
 }
 
-// saysTest reports whether a word of a name means tests, such as run_tests, runtests.py, TestTotal or rspec.
+// saysTest reports whether a word of a name means tests, as in run_tests, runtests.py, TestTotal or rspec.
 func saysTest(name string) bool { return slices.ContainsFunc(parts(name), isTest) }
 
 func isTest(word string) bool {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// testNames are the test file names of common runners, runnerFiles the names of shared test code and configuration.
+// testNames are common runners' test files. runnerFiles are shared test code and configuration.
 var (
 	testNames = strings.Fields(`
 	*_test.go
@@ -29,7 +29,7 @@ var (
 	.gitlab-ci.yml .travis.yml azure-pipelines.yml Jenkinsfile`)
 )
 
-// testFolders are the names of folders that belong to the tests, documents excluded.
+// testFolders are folders of tests.
 var testFolders = strings.Fields(`test tests spec specs __tests__ __mocks__ __snapshots__ testdata e2e cypress
 	*[\-_]tests *.Test *Tests androidTest integrationTest testFixtures ci .ci .circleci .buildkite`)
 
@@ -40,7 +40,7 @@ func named(name string, patterns []string) bool {
 	})
 }
 
-// TestFile reports whether a file belongs to a repository's tests, by its name and its folders' names.
+// TestFile reports whether a file belongs to the tests by its name or its folders.
 func TestFile(file string) bool {
 	dir, base := path.Split(file)
 	if named(base, testNames) || named(base, runnerFiles) {
@@ -53,37 +53,35 @@ func TestFile(file string) bool {
 	return slices.ContainsFunc(strings.Split(dir, "/"), func(d string) bool { return named(d, testFolders) })
 }
 
-// TestSide says which files of a change belong to the tests: test files, and what the verify commands run. It holds
-// paths, and names that stand for files in any folder.
+// TestSide lists files of the tests: paths, and names in any folder that the verify commands run.
 type TestSide []string
 
-// manifest is where npm and the like keep their scripts, in addition to settings of the code. Runners of Python
-// share files in the same way.
+// manifest holds scripts and also settings of the code.
 const manifest = "package.json"
 
 var pythonManifests = []string{"pyproject.toml", "setup.cfg"}
 
-// runnerSection matches the header of a section about running tests, anySection any header.
+// runnerSection matches a section header about running tests; anySection, any header.
 var (
 	runnerSection = regexp.MustCompile(`^\[+(tool[.:](pytest|tox|poe|taskipy)|tool\.(hatch\.envs|pdm\.scripts))\b`)
 	anySection    = regexp.MustCompile(`^\[+[A-Za-z][^\[\],]*\]+\s*(#.*)?$`)
 )
 
-// toolFiles are the files that tell a verify command's program what to run.
+// toolFiles tell a verify command's program what to run.
 var toolFiles = map[string][]string{
 	"make": {"Makefile", "makefile", "GNUmakefile", "*.mk"}, "gmake": {"Makefile", "GNUmakefile", "*.mk"}, "rake": {"Rakefile", "*.rake"},
 	"just": {"justfile", "Justfile", ".justfile"}, "task": {"Taskfile.yml", "Taskfile.yaml"}, "mage": {"magefile.go"}, "invoke": {"tasks.py"},
 	"npm": {manifest}, "npx": {manifest}, "yarn": {manifest}, "pnpm": {manifest}, "bun": {manifest},
 }
 
-// NewTestSide parses the verify commands, and the shell scripts and tool files that they run. read returns a file's
-// content before the change, empty for none.
+// NewTestSide parses the verify commands, and the scripts and tool files that they run. read returns a file's content
+// before the change; empty for none.
 func NewTestSide(commands []string, read func(file string) string) (s TestSide) {
 	s.follow(strings.Join(commands, "\n"), true, read)
 	return s
 }
 
-// follow adds what a shell text runs. In a command, a program of the repository is named to verify.
+// follow adds the files that a shell text runs. In a verify command, the repository's programs count.
 func (s *TestSide) follow(text string, command bool, read func(file string) string) {
 	for _, word := range executed(text) {
 		readable := script(word) || toolFiles[word] != nil
@@ -99,7 +97,7 @@ func (s *TestSide) follow(text string, command bool, read func(file string) stri
 	}
 }
 
-// filesOf are the repository's files that a shell word runs.
+// filesOf returns the repository's files that a shell word runs.
 func filesOf(word string, command bool) []string {
 	program := command && strings.ContainsAny(word, "./")
 	if program || script(word) {
@@ -115,7 +113,7 @@ func script(word string) bool {
 	return strings.Contains(word, "/") && path.Ext(word) == ""
 }
 
-// Reported adds the files that reports name as test files. pytest's doctests do not count.
+// Reported adds the test files named in reports, without pytest's doctests.
 func (s TestSide) Reported(results ...[]Verified) TestSide {
 	for _, v := range slices.Concat(results...) {
 		for _, name := range slices.Concat(v.Ran, Names(v.Failing), v.Known) {
@@ -131,7 +129,7 @@ func (s TestSide) Reported(results ...[]Verified) TestSide {
 	return s
 }
 
-// fileOfTest is the file in a test's name, as pytest and Jest name tests; empty for none.
+// fileOfTest returns the file in a pytest or Jest test name; empty for none.
 func fileOfTest(name string) string {
 	file, test, _ := strings.Cut(name, "::")
 	if strings.HasPrefix(strings.ToLower(test), "test") {
@@ -143,18 +141,18 @@ func fileOfTest(name string) string {
 	return ""
 }
 
-// maxTestSide limits the known files and names.
+// maxTestSide limits the listed files.
 const maxTestSide = 100
 
 var (
 	commandEnd = regexp.MustCompile("[;&|()\n`]+")
 	assignment = regexp.MustCompile(`^\w+=|^\d[\d.]*[smh]?$`) // or a number, as after timeout
-	// starters run the program after them, or are shell keywords.
+	// starters run the next program or are shell keywords.
 	starters = strings.Fields(`sh bash dash zsh ksh python python3 node deno ruby perl php pwsh env exec time timeout nice command run
 		uv poetry pipenv bundle sudo ! { if then else do while until`)
 )
 
-// executed are the words of a shell text that name programs.
+// executed returns the words of a shell text that name programs.
 func executed(text string) (all []string) {
 	for _, command := range commandEnd.Split(text, -1) {
 		for _, word := range strings.Fields(command) {
@@ -169,7 +167,6 @@ func executed(text string) (all []string) {
 	return all
 }
 
-// passedOver reports whether a word precedes the name of a command's program.
 func passedOver(word string) bool {
 	if strings.HasPrefix(word, "-") || assignment.MatchString(word) {
 		return true
@@ -177,7 +174,7 @@ func passedOver(word string) bool {
 	return slices.Contains(starters, path.Base(word))
 }
 
-// scripts are the commands in a tool's file.
+// scripts returns the commands in a tool's file.
 func scripts(file, content string) string {
 	if file != manifest {
 		return content
@@ -191,7 +188,7 @@ func manifests(file string) bool {
 	return path.Base(file) == manifest || slices.Contains(pythonManifests, path.Base(file))
 }
 
-// Has reports whether a file belongs to the tests. Some files do in part; see WithScripts.
+// Has reports whether a whole file belongs to the tests. WithScripts handles parts.
 func (s TestSide) Has(file string) bool {
 	if TestFile(file) {
 		return true
@@ -204,8 +201,7 @@ func (s TestSide) Has(file string) bool {
 	})
 }
 
-// Manifest reports whether part of a file may belong to the tests: a package.json if the verify commands run
-// scripts.
+// Manifest reports whether part of a file may belong to the tests.
 func (s TestSide) Manifest(file string) bool {
 	if path.Base(file) == manifest {
 		return slices.Contains(s, manifest)
@@ -213,8 +209,8 @@ func (s TestSide) Manifest(file string) bool {
 	return manifests(file)
 }
 
-// WithScripts is a manifest with another one's scripts and test runner settings; a missing one is empty. It is nil
-// if both have the same, or one cannot be parsed.
+// WithScripts replaces a manifest's scripts and test settings with another manifest's; a missing one is empty. It
+// returns nil if both are equal or one cannot be parsed.
 func WithScripts(name string, file, other []byte) []byte {
 	if path.Base(name) != manifest {
 		rest, ours := sections(file)
@@ -239,11 +235,11 @@ func WithScripts(name string, file, other []byte) []byte {
 	if reflect.DeepEqual(mixed, into) {
 		return nil
 	}
-	text, _ := json.MarshalIndent(mixed, "", "  ") // it was parsed from JSON
+	text, _ := json.MarshalIndent(mixed, "", "  ") // always valid JSON
 	return append(text, '\n')
 }
 
-// sections splits a text into the sections about running tests and the rest.
+// sections separates a text's sections about running tests from the others.
 func sections(text []byte) (rest, runner string) {
 	to := &rest
 	for line := range strings.Lines(string(text)) {

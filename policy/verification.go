@@ -2,31 +2,30 @@ package policy
 
 import "slices"
 
-// Verification says how far the verify commands prove an attempt's work.
+// Verification grades how well the verify commands prove an attempt's work.
 type Verification string
 
 const (
-	// Proven: tests were counted and all pass, also with the base's test files, and a new or changed test fails
-	// without the change.
+	// Proven: counted tests pass, also with the base's test files. A new or changed test fails without the change.
 	Proven Verification = "proven"
-	// Passed: like Proven, but no new or changed test is known to fail without the change.
+	// Passed: counted tests pass, but no new or changed test is known to fail without the change.
 	Passed Verification = "passed"
-	// Uncounted: every command exited with 0, and a runner ran no test or none was recognised.
+	// Uncounted: every command exited with 0, but no test was counted.
 	Uncounted Verification = "uncounted"
-	// ChangedTests: everything passes with the tests that the agent changed or removed. With the base's test files
-	// it fails, runs fewer tests, or was not tried.
+	// ChangedTests: all tests pass with the agent's test changes. With the base's test files they fail, are fewer, or
+	// did not run.
 	ChangedTests Verification = "changed_tests"
-	// AsBefore: only failures as on the base.
+	// AsBefore: only failures that the base has too.
 	AsBefore Verification = "as_before"
 	Failed   Verification = "failed"
-	// Broken: a command cannot work here, on the base either.
+	// Broken: a command cannot work, not even on the base.
 	Broken     Verification = "broken"
 	Unverified Verification = "none"
 )
 
 func (v Verification) Verifies() bool { return v == Proven || v == Passed }
 
-// Verification is a flat table: the first row that applies is the verification.
+// Verification is a flat table: the first case that applies wins.
 func (r Receipt) Verification() Verification {
 	has := func(is func(Verified) bool) bool { return slices.ContainsFunc(r.Verify, is) }
 	switch {
@@ -48,23 +47,22 @@ func (r Receipt) Verification() Verification {
 	return Passed
 }
 
-// CommandsPassed reports whether the verify commands passed without a doubt that Pawl can see: the work is
-// verified, or no runner was recognised and every command exited with 0. Then a draft is marked ready, and learning
-// counts it.
+// CommandsPassed reports whether the verify commands passed without a known doubt. Drafts are then marked ready, and
+// learning counts the work.
 func (r Receipt) CommandsPassed() bool {
 	v := r.Verification()
 	return v.Verifies() || v == Uncounted && !r.ranNoTest()
 }
 
-// ranNoTest reports whether a verify command's runner said that it ran no test.
+// ranNoTest reports whether a verify command's runner reported no test.
 func (r Receipt) ranNoTest() bool {
 	return slices.ContainsFunc(r.Verify, func(v Verified) bool { return v.NoTests })
 }
 
 func (v Verified) counted() bool { return v.Runner != "" && !v.NoTests }
 
-// ProvenBy is how many new or changed tests fail without the change. A test that failed before proves nothing, and
-// one that cannot be built without the change did not run.
+// ProvenBy counts new or changed tests that fail without the change. Earlier failures and build failures prove
+// nothing.
 func (r Receipt) ProvenBy() int {
 	if r.TestEvidence == nil {
 		return 0
@@ -82,7 +80,7 @@ func (r Receipt) ProvenBy() int {
 	return len(slices.Compact(proving))
 }
 
-// Done reports whether the verification finds nothing against the work, verified or not.
+// Done reports whether the verification found no failure or doubt, verified or not.
 func (v Verification) Done() bool {
 	switch v {
 	case Proven, Passed, Uncounted, Unverified:
@@ -92,8 +90,7 @@ func (v Verification) Done() bool {
 	}
 }
 
-// VerifiedWords describes the verification. base is the name of the base branch; if it is empty the words say
-// "before".
+// VerifiedWords describes the verification. base names the base branch; if empty, the text says "before".
 func (r Receipt) VerifiedWords(base string) string {
 	as := "as on " + base
 	if base == "" {
@@ -119,7 +116,7 @@ func (r Receipt) VerifiedWords(base string) string {
 	}
 }
 
-// doubt says why the work is not known to pass with the base's test files; empty if it is.
+// doubt says why the work may fail with the base's test files; empty if it passes.
 func (r Receipt) doubt() string {
 	e := r.TestEvidence
 	switch {
@@ -135,7 +132,7 @@ func (r Receipt) doubt() string {
 	return ""
 }
 
-// needsItsTests reports whether a command fails with the base's test files and not with the change's.
+// needsItsTests reports whether a command fails with the base's test files but not with the change's.
 func (r Receipt) needsItsTests() bool {
 	for i, v := range r.TestEvidence.AsTheyWere {
 		if v.Broken != "" {

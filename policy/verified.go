@@ -9,13 +9,12 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Verified is the result of one verify command. Output is its last lines.
+// Verified is one verify command's result with its last lines of output.
 type Verified struct {
 	Command string `json:"command"`
 	At      string `json:"at,omitempty"` // AtBase or AtChange
 	Exit    int    `json:"exit"`
-	// Passed says that the command exited with 0 and its runner reported no failing test, or that every failure was
-	// Known or Flaky.
+	// Passed: the command exited with 0 and no test failed, or every failure was Known or Flaky.
 	Passed   bool   `json:"passed"`
 	TimedOut bool   `json:"timed_out,omitempty"`
 	Signal   string `json:"signal,omitempty"` // empty for none
@@ -23,28 +22,26 @@ type Verified struct {
 	MS       int64  `json:"ms"`
 	// Runner names the recognised test runners; empty for none.
 	Runner string `json:"runner,omitempty"`
-	// PassedTests, FailedTests and SkippedTests are the runner's counts. NoTests says that it ran none: it counted
-	// none, or nothing could be built.
+	// The runner's counts. NoTests means that it counted no test or could build nothing.
 	PassedTests  int  `json:"passed_tests,omitempty"`
 	FailedTests  int  `json:"failed_tests,omitempty"`
 	SkippedTests int  `json:"skipped_tests,omitempty"`
 	NoTests      bool `json:"no_tests,omitempty"`
-	// Ran are the names of the passed tests, if the runner names them. Receipts omit them.
+	// Ran names the passed tests if the runner does. Receipts omit them.
 	Ran []string `json:"ran,omitempty"`
-	// Failing are the failing tests. Known ones failed in the same way on the base; Flaky ones passed in a second
-	// run.
+	// Failing tests. Known ones failed in the same way on the base. Flaky ones passed in a second run.
 	Failing []Failing `json:"failing,omitempty"`
 	Known   []string  `json:"known,omitempty"`
 	Flaky   []string  `json:"flaky,omitempty"`
-	// Fixed are the names of tests that failed on the base and pass now.
+	// Fixed tests failed on the base and now pass.
 	Fixed []string `json:"fixed,omitempty"`
-	// Broken says why the command cannot work here, on the base either.
+	// Broken is why the command cannot work, not even on the base.
 	Broken string `json:"broken,omitempty"`
-	// RefusedHosts are the hosts that the network policy refused, here or on the base, as HOST:PORT.
+	// RefusedHosts lists HOST:PORT that the network policy refused on the change or on the base.
 	RefusedHosts []string `json:"refused_hosts,omitempty"`
 }
 
-// Whose code a command ran on.
+// The code that a command ran on.
 const (
 	AtBase   = "base"
 	AtChange = "change"
@@ -53,14 +50,12 @@ const (
 // clean reports whether the command exited with 0 and no test failed, not even as on the base.
 func (v Verified) clean() bool { return v.Passed && v.Exit == 0 && len(v.Known) == 0 }
 
-// doubtful reports whether a passed command leaves a doubt.
 func (v Verified) doubtful() bool { return !v.clean() || v.NoTests }
 
-// Result describes the result for users.
-func (v Verified) Result() string { return v.result() + v.walled() }
+func (v Verified) Result() string { return v.result() + v.refused() }
 
-// walled lists the hosts that a failed command was refused, a possible cause.
-func (v Verified) walled() string {
+// refused lists refused hosts of a failed command as a possible cause.
+func (v Verified) refused() string {
 	if len(v.RefusedHosts) == 0 || v.clean() {
 		return ""
 	}
@@ -96,7 +91,7 @@ func (v Verified) failure() string {
 
 var noProgram = regexp.MustCompile(`(?m)^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$|^\S*python[\d.]*: No module named \S+$`)
 
-// Unable says why a command verified nothing; empty if it did. On the base, the command or the machine is the
+// Unable returns why a command verified nothing; empty if it did. On the base, the command or the machine is the
 // cause.
 func (v Verified) Unable() string {
 	if v.TimedOut {
@@ -114,7 +109,7 @@ func (v Verified) Unable() string {
 	return "no test runs"
 }
 
-// unfit says why a failed command could not work on this machine; empty if it could.
+// unfit returns why a failed command cannot work on this machine; empty if it can.
 func (v Verified) unfit() string {
 	if v.Passed {
 		return ""
@@ -127,7 +122,7 @@ func (v Verified) unfit() string {
 		return "a program is missing: " + missing
 	}
 	switch v.Exit {
-	case 134, 137: // 128 + SIGABRT, as Node out of memory, or + SIGKILL
+	case 134, 137: // 128 + SIGABRT, such as Node out of memory, or + SIGKILL
 		return "it is killed, as where the memory is not enough"
 	}
 	return ""
@@ -154,10 +149,9 @@ func (v Verified) broken(why string) string {
 	return string(name) + " cannot work here: " + why
 }
 
-// Compare interprets a result, given the same command's result on the base and a second run on the same commit;
-// either may be nil. A test that fails with the base's assertion is known, one that passed the second time is
-// flaky. The command passes if nothing else is wrong. If no failing test is named, the whole output stands for an
-// assertion.
+// Compare classifies failures by the command's result on the base and by a second run on the same commit; either may
+// be nil. Failures with the base's assertion are known; failures that passed the second time are flaky. Without test
+// names, the whole output is compared.
 func (v Verified) Compare(base, again *Verified) Verified {
 	first := v.Failing
 	v = v.flaky(again)
@@ -194,8 +188,7 @@ func (v Verified) Compare(base, again *Verified) Verified {
 	return v
 }
 
-// fixed are the base's failures that are not among the command's first failures. A command that broke off, or could
-// not build something new, fixed nothing.
+// fixed lists the base's failures that no longer fail. A command that broke off, or could not build, fixed nothing.
 func (v Verified) fixed(base *Verified, first []Failing) (names []string) {
 	if v.TimedOut || v.Signal != "" {
 		return nil
@@ -211,8 +204,8 @@ func (v Verified) fixed(base *Verified, first []Failing) (names []string) {
 	return names
 }
 
-// failsAsOn reports whether the command ended as on the base and nothing else failed. named is how many of its
-// failures had names.
+// failsAsOn reports whether the command ended as on the base and nothing else failed. named counts the failures with
+// names.
 func (v Verified) failsAsOn(base *Verified, named int) bool {
 	if len(v.Failing) > 0 || len(v.Known) == 0 {
 		return false
@@ -229,7 +222,7 @@ func (v Verified) failsAsOn(base *Verified, named int) bool {
 	return v.Signal == base.Signal && v.Exit == base.Exit
 }
 
-// flaky separates what passed in a second run.
+// flaky separates failures that passed in a second run.
 func (v Verified) flaky(again *Verified) Verified {
 	first := v.Failing
 	switch {
@@ -260,7 +253,7 @@ func (v Verified) unnamed() bool {
 	return strings.TrimSpace(v.Output) != ""
 }
 
-// repeats reports whether a command without named tests printed the same as on the base.
+// repeats reports whether a command without named tests printed the base's output.
 func (v Verified) repeats(base *Verified) bool {
 	if !v.unnamed() || !base.unnamed() {
 		return false
@@ -272,7 +265,7 @@ func (v Verified) repeats(base *Verified) bool {
 	return v.Exit == base.Exit && now.says(&before)
 }
 
-// asText reports whether the command's whole output is compared with the base's. Its name decides.
+// asText reports whether the command's whole output was compared with the base's.
 func (v Verified) asText() bool {
 	if !v.Passed || v.Exit == 0 {
 		return false
@@ -280,8 +273,7 @@ func (v Verified) asText() bool {
 	return slices.Equal(v.Known, []string{v.Command})
 }
 
-// partOf reports whether a second run failed in some of the first failures and in nothing else, so that the others
-// passed. A run that broke off says nothing about them.
+// partOf reports whether a second run failed only in some of the first failures. A run that broke off tells nothing.
 func (v Verified) partOf(first []Failing) bool {
 	if len(v.Failing) == 0 || v.FailedTests > len(v.Failing) {
 		return false
@@ -292,11 +284,11 @@ func (v Verified) partOf(first []Failing) bool {
 	return !slices.ContainsFunc(v.Failing, func(f Failing) bool { return find(first, f.Name) == nil })
 }
 
-// Failing is a failing test, or a failure before its tests ran.
+// Failing is a failing test, or a failure before tests ran.
 type Failing struct {
-	// Name is stable between runs: without times, line numbers and temporary paths.
+	// Name is stable between runs: it has no times, line numbers or temporary paths.
 	Name string `json:"name"`
-	// Text is the assertion's text, cut; it may be empty.
+	// Text is the truncated assertion; may be empty.
 	Text string `json:"text,omitempty"`
 }
 
@@ -310,11 +302,10 @@ func Unbuilt(all []Failing) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(f Failing) bool { return !f.build() })
 }
 
-// moves matches what differs between two equal failures and fingerprints keep: line numbers, temporary paths,
-// addresses, measured times.
+// moves matches text that differs between equal failures: line numbers, temporary paths, addresses, measured times.
 var moves = regexp.MustCompile(`(\.\w{1,5}):\d+(?::\d+)?|(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+|\b0x[0-9a-fA-F]{6,16}\b|\b\d+(?:\.\d+ ?m?s|ms)\b`)
 
-// says reports whether two failures of a test have the same assertion, as far as both are known.
+// says reports whether two failures have the same assertion, or one is unknown.
 func (f Failing) says(other *Failing) bool {
 	if f.Text == "" || other.Text == "" {
 		return true
@@ -322,7 +313,7 @@ func (f Failing) says(other *Failing) bool {
 	return f.assertion() == other.assertion()
 }
 
-// assertion is the failure's text without what differs between runs.
+// assertion returns the failure's text without parts that differ between runs.
 func (f Failing) assertion() string {
 	return simhash.Normalise(moves.ReplaceAllString(f.Text, "$1"))
 }
@@ -338,7 +329,7 @@ func (f Failing) known(base, again *Verified) bool {
 	if again == nil || f.build() {
 		return false
 	}
-	// An assertion that differs between two runs of one commit tells nothing.
+	// Assertions that differ between two runs of one commit cannot be compared.
 	second := find(again.Failing, f.Name)
 	return second != nil && !f.says(second)
 }

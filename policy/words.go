@@ -7,10 +7,10 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Ending is how an agent CLI ended, parsed from its stream and session file. It is empty while the attempt runs.
+// Ending is how an agent CLI ended, parsed from its stream and session file; empty while the attempt runs.
 type Ending string
 
-// The endings. Only Completed is a success; the others are failures of the attempt, never Go errors.
+// The endings. Only Completed is a success. The others are failures of the attempt, never Go errors.
 const (
 	Completed       Ending = "completed"
 	NoAnswer        Ending = "no_answer"
@@ -23,14 +23,14 @@ const (
 	Misconfigured   Ending = "misconfigured"
 	ContextOverflow Ending = "context_overflow"
 	TurnLimit       Ending = "turn_limit"
-	SelfLoop        Ending = "loop" // the agent repeated calls without edits, and the CLI or Pawl ended it
+	SelfLoop        Ending = "loop" // repeated calls without edits, ended by the CLI or Pawl
 	TimedOut        Ending = "timed_out"
 	Killed          Ending = "killed"
 	Crashed         Ending = "crashed"
-	Unknown         Ending = "unknown" // only of recorded input; no attempt ends so
+	Unknown         Ending = "unknown" // only in recorded input
 )
 
-// Purpose is what an attempt is for. Only attempts that change files are verified, pushed and learned from.
+// Purpose of an attempt. Only attempts that change files are verified, pushed and learned from.
 type Purpose string
 
 const (
@@ -58,9 +58,9 @@ const (
 	FromDescription   Source = "description"
 	FromCheckRun      Source = "check_run"
 	FromLabel         Source = "label"
-	FromAssignment    Source = "assignment" // of an issue or pull request, or of its review
+	FromAssignment    Source = "assignment" // of an issue or pull request, or as reviewer
 	FromButton        Source = "button"
-	FromBase          Source = "base" // the branch that the pull request will be merged into
+	FromBase          Source = "base" // the pull request's base branch
 )
 
 // Clock formats a time as RFC 3339 in UTC.
@@ -80,9 +80,8 @@ func each[E, T any](list []E, f func(E) T) (all []T) {
 	return all
 }
 
-// Invisible reports whether a character shows nothing: control and format characters (with those that turn the
-// direction of writing), variation selectors, and fillers, which Unicode classes as letters. The Arabic number
-// signs and their like are format characters with a shape.
+// Invisible reports whether a character is invisible: control and format characters, variation selectors, and fillers
+// that Unicode classes as letters. Arabic number signs are format characters with a shape.
 func Invisible(r rune) bool {
 	if ' ' <= r && r <= '~' || unicode.Is(unicode.Prepended_Concatenation_Mark, r) {
 		return false
