@@ -61,7 +61,7 @@ type Edits struct {
 	Files         int    `json:"files"`
 	MaxRepeat     int    `json:"max_repeat"`
 	MaxRepeatPath string `json:"max_repeat_path"`
-	// Seen counts edits with known content or state; MaxRepeatSeen, those of MaxRepeatPath.
+	// Seen counts edits with known content or state; MaxRepeatSeen, such edits of MaxRepeatPath.
 	Seen          int `json:"seen"`
 	MaxRepeatSeen int `json:"max_repeat_seen"`
 	// Again counts repeated edits; Returned, edits that restored an earlier state.

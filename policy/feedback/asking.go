@@ -12,28 +12,28 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// courtesy are words of thanks and approval. A remark of only these asks for nothing.
+// courtesy lists words of thanks and approval, which ask for nothing.
 const courtesy = " thanks thank thx ty cheers you u so very much a lot all team lgtm looks look good great nice one fine perfect awesome excellent cool ok okay" +
 	" approved approve ship merge it this that to me by well done job work works stuff is are s as the appreciated "
 
 var (
-	// asking matches questions, and words that continue thanks with a request or a complaint.
+	// asking matches questions, and words that follow thanks with a request or a complaint.
 	asking = regexp.MustCompile(`(?i)\?|n't\b|\b(?:and|but|or|then|now|also|please|can|could|would|should|must|needs?|only|half|not|nothing|never|except|instead|still|` +
 		`if|once|after|before|until|when|advance|(?:break|broke|fail|miss|wrong)\w*)\b`)
-	emoji = regexp.MustCompile(`:[a-z0-9_+-]+:|\+1\b|@[\w-]+`) // and mentions
+	emoji = regexp.MustCompile(`:[a-z0-9_+-]+:|\+1\b|@[\w-]+`) // or mentions
 	// thanking matches the object of thanks: up to two words after an article or after "fixing" and the like.
 	thanking = regexp.MustCompile(`(?im)\b(?:thanks|thank you|thx|ty)(?: +(?:so|very|much|a|lot|again|all|everyone))* +for +(?:(?:the|this|that|your|all|such|a)(?: +[\w'-]+){0,2}|\w+ing(?: +[\w'-]+){0,2})(?:[.!]|[^\pL\pN\n]*$)`)
-	alert    = regexp.MustCompile(`(?m)^ {0,3}>\s*\[!\w+\]`) // GitHub's alerts, which are not quotations
+	alert    = regexp.MustCompile(`(?m)^ {0,3}>\s*\[!\w+\]`) // GitHub's alerts are not quotations
 )
 
-// Gist is the sorted words of a text without quotations: programs quote and shuffle what they repeat.
+// Gist returns a text's sorted words without quotations.
 func Gist(text string) []string {
 	all := words(NewPage(text).Own())
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Numbered reports whether a word has a digit, as counters, times, hashes and task keys do.
+// Numbered reports whether a word has a digit: counters, times, hashes, task keys.
 func Numbered(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) }
 
 // courteous reports whether a user's own words are only thanks, approval or emoji, without a question or code.
@@ -45,17 +45,16 @@ func courteous(own string) bool {
 	return !slices.ContainsFunc(words(own), func(w string) bool { return !strings.Contains(courtesy, " "+w+" ") })
 }
 
-// The severity of a review remark; 0 for other remarks.
+// Severity of a review remark; 0 for other remarks.
 const (
 	Minor    = 1 // optional
 	Ordinary = 2 // unmarked
 	Blocking = 3 // must be handled before a merge
 )
 
-// marks are the words at the start of remarks that say how much they matter: Conventional Comments
-// (https://conventionalcomments.org), and review bots: P0 to P3 (Codex, Greptile), critical to low (Gemini Code
-// Assist, Cursor Bugbot), critical to trivial (CodeRabbit), important and nit (Claude), must, should, nit
-// (Copilot).
+// marks lists first words of remarks that state a severity: Conventional Comments (https://conventionalcomments.org),
+// P0 to P3 (Codex, Greptile), critical to low (Gemini Code Assist, Cursor Bugbot), critical to trivial (CodeRabbit),
+// important and nit (Claude), must, should, nit (Copilot).
 var marks = [...]string{
 	Minor:    " p3 p4 low minor trivial nit nitpick optional suggestion non-blocking if-minor praise thought note info ",
 	Ordinary: " p2 medium moderate should issue todo question ",
@@ -63,15 +62,14 @@ var marks = [...]string{
 }
 
 var (
-	// htmlTag matches a tag and an image's alternative text.
+	// htmlTag matches a tag; its group is an image's alternative text.
 	htmlTag = regexp.MustCompile(`<[a-z][^>]*\balt=["']([^"']*)["'][^>]*>|</?[a-z][^>]*>`)
-	// mark matches a decorated word at the start of a line that is set off from the rest: P1: x, **nit** x, ![P1
-	// Badge](x), issue (blocking): x.
+	// mark matches a decorated word at the start of a line: P1: x, **nit** x, ![P1 Badge](x), issue (blocking): x.
 	mark = regexp.MustCompile(`^[^\pL\pN]*(?:(?:severity|priority|security)[^\pL\pN]+)?([\pL\pN-]+)(?: (?:severity|priority|badge))?(?: ?\(([^()]*)\))?(?:\s*$|[^\pL\pN\s('’-]+|\s+[-–—])(.*)`)
 )
 
-// Severity is how much a remark matters to its reviewer. A review that requests changes blocks; otherwise the
-// gravest mark counts. A bot's general comment counts as a review remark, a user's does not.
+// Severity returns a review remark's gravest mark. A review that requests changes blocks. A bot's general comment
+// counts as a review remark; a user's does not.
 func Severity(r Remark) int {
 	if !reviews(r) {
 		return 0
@@ -91,7 +89,7 @@ func Severity(r Remark) int {
 	return cmp.Or(gravest, Ordinary)
 }
 
-// reviews reports whether a remark belongs to a review. A bot's general comment does, a user's does not.
+// reviews reports whether a remark belongs to a review.
 func reviews(r Remark) bool {
 	switch r.Source {
 	case policy.FromReview, policy.FromReviewComment:
@@ -103,7 +101,7 @@ func reviews(r Remark) bool {
 	}
 }
 
-// markedIn is the severity by the mark at the start of a table cell or a line; 0 for none, or a count of none
+// markedIn returns the severity marked at the start of a line or table cell; 0 for none or for a zero count
 // ("critical: 0").
 func markedIn(cell string) (severity int) {
 	m := mark.FindStringSubmatch(cell)
@@ -113,7 +111,7 @@ func markedIn(cell string) (severity int) {
 	return marked(m[1] + "," + m[2])
 }
 
-// marked is the severity of the last meaningful word of a mark and its decorations; 0 for none.
+// marked returns the severity of the last known word of a mark; 0 for none.
 func marked(words string) (severity int) {
 	for word := range strings.SplitSeq(words, ",") {
 		for s, list := range marks {
@@ -126,25 +124,24 @@ func marked(words string) (severity int) {
 }
 
 const (
-	// inARow is how many remarks identify a program. Our choice; docs/verdicts.md has the error rate for people.
+	// inARow remarks identify a program (our choice; error rate for people: docs/verdicts.md).
 	inARow = 6
-	// even is the tolerance of a gap between two remarks, as a share of the smallest gap, from a whole multiple of
-	// the smallest: a program that polls every five minutes writes after five, ten or fifteen.
+	// even is the tolerance of a gap, as a share of the smallest gap, from a whole multiple of the smallest. A
+	// program that polls every five minutes writes after five, ten or fifteen.
 	even = 0.02
-	// coarse is the least gap in seconds that can equal others, gross the least one that can be a multiple. GitHub
+	// Gaps in seconds: coarse is the least that can equal others, gross the least that can be a multiple. GitHub
 	// reports whole seconds, so smaller gaps agree by chance.
 	coarse, gross = 5, 30
 )
 
-// Moment is the time of a new text on the thread. Fresh says that it had a new word, not only new numbers or a new
-// combination of earlier remarks' words.
+// Moment is the time of a new text on the thread. Fresh means that it had a new word, not only new numbers.
 type Moment struct {
 	At    time.Time
 	Fresh bool
 }
 
-// Mechanical reports whether the last of a writer's moments, oldest first, is a program's: one of six in a row
-// without a fresh word, or at even intervals. Later moments do not change the result for earlier ones.
+// Mechanical reports whether a program wrote the last of a writer's moments (oldest first): inARow moments without a
+// fresh word, or at even intervals.
 func Mechanical(said []Moment) bool {
 	if len(said) < inARow {
 		return false
@@ -154,7 +151,7 @@ func Mechanical(said []Moment) bool {
 	return evenly(row) || !slices.ContainsFunc(row, fresh)
 }
 
-// evenly reports whether all gaps are equal, or whole multiples of the smallest.
+// evenly reports whether all gaps are equal or whole multiples of the smallest.
 func evenly(row []Moment) bool {
 	var gaps []float64
 	for i := range row[1:] {

@@ -14,36 +14,33 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Authored is what an agent itself wrote while it worked: its commands, tool arguments, patches and messages. It
-// leaves out tools' output, so a user's comment that the agent read stays the user's. Texts are kept as hashes of
-// word runs, 4 bytes each, so that a thread's log can hold them and every node can check. The zero value wrote
-// nothing.
+// Authored is the text that an agent wrote: commands, tool arguments, patches and messages, but not tools' output. It
+// is stored as 4-byte hashes of word runs. The zero value is empty.
 type Authored struct {
 	runs  map[uint32]bool
 	fresh []uint32 // not logged yet
-	size  int      // bytes of the texts added
+	size  int      // bytes added
 }
 
-// runWords is how many consecutive words of a remark must occur in the agent's texts, for every part of the remark.
-// A shorter remark must occur in a command that posts: "done" or "LGTM" occurs in any session by chance.
+// All runs of runWords words of a remark must occur in the agent's texts. A shorter remark must occur in a command
+// that posts: "done" occurs in any session by chance.
 const runWords = 4
 
-// maxRuns limits the hashes of one attempt's texts; posted texts have the same limit again. Recorded healthy
-// sessions have up to 4,300 runs, the longest recorded answer 8,600.
+// maxRuns limits the hashes of one attempt's texts, and again of its posted texts. Healthy sessions have up to 4,300
+// runs; the longest recorded answer has 8,600.
 const maxRuns = 1 << 14
 
-// maxPerRun limits the texts that are read, in bytes per run: 16 MiB. A repetitive text fills nothing, but takes up
-// to 3 s per MiB.
+// maxPerRun limits the bytes read per run: 16 MiB in all. A repetitive text adds no runs but takes up to 3 s per MiB.
 const maxPerRun = 1 << 10
 
 // posting matches commands and calls that write to GitHub.
 var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 
-// postingParts are lower-case words; each match of posting has one. They are checked first: a gigabyte
-// of output took 46 s with the regexp alone, and takes 4 s.
+// postingParts are checked before the regexp: 4 s instead of 46 s per gigabyte. Each match of posting has one of
+// them.
 var postingParts = []string{"gh", "curl", "comment", "github"}
 
-// Posts reports whether an executed text may write to GitHub.
+// Posts reports whether a command may write to GitHub.
 func Posts(text string) bool {
 	lower := strings.ToLower(text)
 	if !slices.ContainsFunc(postingParts, func(part string) bool { return strings.Contains(lower, part) }) {
@@ -52,11 +49,8 @@ func Posts(text string) bool {
 	return posting.MatchString(text)
 }
 
-// Add adds a text of the agent; ran says that it was executed, not only said. It reports whether the text may have
-// posted something.
-//
-// White space, punctuation, quoting and escapes are ignored, because a remark passes through JSON, a shell and a
-// here-document before it is posted.
+// Add adds an agent's text; ran means that it was executed. It reports whether the text may have posted something.
+// White space, punctuation, quoting and escapes are ignored: posted remarks pass JSON, a shell and a here-document.
 func (a *Authored) Add(text string, ran bool) (posts bool) {
 	shortest, most := runWords, maxRuns
 	if ran && Posts(text) {
@@ -104,7 +98,7 @@ func (a *Authored) Wrote(remark string) bool {
 	return n > 0
 }
 
-// Parts are the texts that must match for a remark to be an agent's: of an edited description, the additions.
+// Parts returns the texts that identify a remark's writer: an edited description's additions, else the whole text.
 func (r Remark) Parts() []string {
 	if r.Source == policy.FromDescription {
 		return Additions(r.Was, r.Text)
@@ -123,12 +117,11 @@ func (r Remark) parts() []Page {
 	return all
 }
 
-// minCopy is the least number of words in a copy of Pawl's texts: fewer match by chance. maxOwn limits a thread's
-// runs, 32 KiB, or one more text.
+// minCopy is the fewest words of a copy of Pawl's texts: fewer match by chance. maxOwn limits a thread's runs (32
+// KiB) before its last text.
 const minCopy, maxOwn = 8, 1 << 13
 
-// volatile is what copies of Pawl's texts omit and what changes while work goes on: tags, link targets, and words
-// with digits.
+// volatile matches text that copies omit or that changes during the work: tags, link targets, words with digits.
 var volatile = regexp.MustCompile(`<[^>]*>|\]\([^)]*\)|\w*\d\w*`)
 
 func lasting(text string) []string {
@@ -136,8 +129,8 @@ func lasting(text string) []string {
 	return words(volatile.ReplaceAllString(text, " "))
 }
 
-// AddOwn adds a text that Pawl publishes, whole and without its quotations: a copy is judged without them. The last bit
-// of a run marks code and quotations, which others wrote.
+// AddOwn adds a text that Pawl publishes, with and without its quotations. A run's last bit marks code and
+// quotations, which others wrote.
 func (a *Authored) AddOwn(text string) {
 	if len(a.runs) >= maxOwn {
 		return
@@ -159,8 +152,8 @@ func (a *Authored) AddOwn(text string) {
 	}
 }
 
-// copied reports whether a remark copies Pawl's texts on the thread, as bridges do. A copy of only others' words
-// there is its writer's request.
+// copied reports whether a remark copies Pawl's texts on the thread, as bridges do. A copy of only others' words is
+// its writer's request.
 func copied(r Remark, s Scene) bool {
 	var own Authored
 	own.Read(s.Own)
@@ -175,7 +168,7 @@ func copied(r Remark, s Scene) bool {
 	return true
 }
 
-// copies reports whether words copy Pawl's texts, and not only others' words in them.
+// copies reports whether all words are in Pawl's texts, and not only in others' words there.
 func (a *Authored) copies(all []string) bool {
 	if len(all) < minCopy {
 		return false
@@ -184,7 +177,7 @@ func (a *Authored) copies(all []string) bool {
 	for i := 0; i+runWords <= len(all); i++ {
 		run := hashOf(all[i:i+runWords]) &^ 1
 		switch {
-		case a.runs[run|1]: // others wrote it
+		case a.runs[run|1]: // written by others
 		case a.runs[run]:
 			pawls = true
 		default:
@@ -194,11 +187,10 @@ func (a *Authored) copies(all []string) bool {
 	return pawls
 }
 
-// writer matches a first line that only names the author of the rest. A command to Pawl begins with @ and its name
-// alone.
+// writer matches a first line that only names the author. A command to Pawl has @ and the name alone.
 const writer = `(?i)^[^\w@]*(?:@?%[1]s\[bot\]|%[1]s)\W*(?:(?:bot|app|wrote|commented|said|posted|replied|on|in|at|via|github|#?[\d:/.-]+)\b\W*)*:\W*\n`
 
-// uncut is a copy without such a line, and without the last word if its end was cut off.
+// uncut removes the writer's line, and the last word of a truncated copy.
 func uncut(text, slug string) string {
 	text = regexp.MustCompile(fmt.Sprintf(writer, regexp.QuoteMeta(slug))).ReplaceAllString(text, "")
 	for _, mark := range []string{"…", "...", "[…]"} {
@@ -235,20 +227,18 @@ func hashOf(words []string) uint32 {
 	return h.Sum32()
 }
 
-// words splits a text into lower-case words: runs of letters and digits. Everything else separates words, also
-// escapes other than \uXXXX.
+// words splits a text into lower-case runs of letters and digits.
 func words(text string) []string {
-	if strings.Contains(text, `\`) { // checking is faster than replacing
+	if strings.Contains(text, `\`) { // faster than always replacing
 		text = escapes.ReplaceAllStringFunc(text, unescaped)
 	}
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// escapes are the escapes of JSON and of shells, with any number of backslashes from nested quoting. A surrogate
-// pair is one character.
+// escapes matches escapes of JSON and shells with any number of backslashes. A surrogate pair is one character.
 var escapes = regexp.MustCompile(`\\+(?:[nrt]|(?:u([dD][89abAB][0-9a-fA-F]{2})\\+)?u([0-9a-fA-F]{4}))?`)
 
-// unescaped is the character that an escape names, else a space.
+// unescaped returns an escape's character, else a space.
 func unescaped(escape string) string {
 	m := escapes.FindStringSubmatch(escape)
 	if m[2] == "" {
@@ -262,7 +252,7 @@ func unescaped(escape string) string {
 	return string(rune(last))
 }
 
-// WroteAll reports whether one of the agents wrote every part of a remark.
+// WroteAll reports whether agents wrote every part of a remark.
 func WroteAll(parts []string, agents ...Authored) bool {
 	foreign := func(part string) bool {
 		return !slices.ContainsFunc(agents, func(a Authored) bool { return a.Wrote(part) })

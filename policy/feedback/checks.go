@@ -8,44 +8,43 @@ import (
 	"sync"
 )
 
-// Class is what another check's failure means for the work.
+// Class is the meaning of another check's failure.
 type Class string
 
 const (
-	// Ours is caused by the work: the agent gets it.
+	// Ours was caused by the work: the agent gets the failure.
 	Ours Class = "ours"
-	// Before also fails without the work; no agent gets it.
+	// Before also fails without the work. No agent gets it.
 	Before Class = "was there before"
-	// Flaky passed when it ran again on the same commit.
+	// Flaky passed in a second run on the same commit.
 	Flaky Class = "flaky"
 	// Infrastructure is a failure of the machine, the account or the network.
 	Infrastructure Class = "infrastructure"
 )
 
-// Failing reports whether a check's conclusion is red. A check that was skipped or waits for a user is not.
+// Failing reports whether a check's conclusion is a failure.
 func Failing(conclusion string) bool {
 	return slices.Contains([]string{"failure", "timed_out", cancelled}, conclusion)
 }
 
 const cancelled = "cancelled"
 
-// Failure is another check that failed on the last commit of the work. Start and Base are the same check's
-// conclusions on the commit that the work began at and on the current base; empty if it did not run there, or still
-// runs.
+// Failure is another check's failure on the work's last commit. Start and Base are its conclusions on the work's
+// first base and on the current base; empty if unknown.
 type Failure struct {
 	Conclusion, Start, Base string
 	BaseRef                 string
-	Behind                  bool     // the base has commits that the head lacks
-	WasOurs                 bool     // it was Ours on an earlier commit
-	Again                   bool     // it later passed on the same commit
-	Gone                    bool     // GitHub no longer shows it
-	Said                    string   // the check's output as Outside reads it
+	Behind                  bool     // the head lacks commits of the base
+	WasOurs                 bool     // Ours on an earlier commit
+	Again                   bool     // passed later on the same commit
+	Gone                    bool     // no longer on GitHub
+	Said                    string   // the check's output, for Outside
 	Log                     []string // the last lines of the failed step
-	Tests                   int      // how many failing tests the log names
+	Tests                   int      // failing tests named in the log
 }
 
-// Classify returns the class of a failure, and why. update says that the base has fixed it and that the head lacks
-// the fix.
+// Classify returns a failure's class and the reason. update means that the base has fixed it and the head lacks the
+// fix.
 func Classify(f Failure) (class Class, reason string, update bool) {
 	switch {
 	case f.Again:
@@ -71,32 +70,31 @@ func Classify(f Failure) (class Class, reason string, update bool) {
 	return Ours, "it fails on Pawl's commit", false
 }
 
-// lastLines is how many of a log's last lines may report a failed download: a failure that was retried is further
-// up.
+// lastLines limits the search for a failed download to a log's end. Retried failures are further up.
 const lastLines = 15
 
-// fetches match the lines with which common tools report a failed network or server. A missing resource (404) does
-// not count: it may be the work's own mistake.
+// fetches match common tools' reports of a failed network or server. A missing resource (404) may be the work's
+// mistake.
 var fetches = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
-		// curl, lib/strerror.c: could not resolve, connect, or was cut off.
+		// curl, lib/strerror.c.
 		regexp.MustCompile(`^curl: \((5|6|7|28|35|52|56)\) `),
 		// git, transport and http.c.
 		regexp.MustCompile(`^fatal: unable to access '[^']*': (Could not resolve host|Failed to connect|Connection timed out|The requested URL returned error: 5\d\d)`),
-		// npm, lib/utils/error-message.js: codes of node's network errors.
+		// npm, lib/utils/error-message.js: node's network errors.
 		regexp.MustCompile(`^npm (error|ERR!) (code|errno) (ECONNRESET|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|E50[0-4])$`),
 		// go, the module proxy.
 		regexp.MustCompile(`^(go: .{1,300}: )?(Get|reading) "?https://(proxy|sum)\.golang\.org/.{1,300}: (dial tcp|net/http: TLS handshake timeout|5\d\d )`),
-		// pip, _internal/cli: the network below requests.
+		// pip, _internal/cli.
 		regexp.MustCompile(`^ERROR: Could not install packages due to an OSError: HTTPS?ConnectionPool\(`),
 		// apt.
 		regexp.MustCompile(`^(E|Err|W): (Failed to fetch .{1,300}  (5\d\d |Could not connect|Connection (failed|timed out))|Temporary failure resolving)`),
-		// docker, the registry's limit (docs.docker.com, "Docker Hub pull usage and limits") and its absence.
+		// docker: the registry's limit (docs.docker.com, "Docker Hub pull usage and limits") or outage.
 		regexp.MustCompile(`^(docker: )?Error response from daemon: (toomanyrequests: |Get "https://[^"]{1,200}": (dial tcp|net/http: TLS handshake timeout|context deadline exceeded))`),
 	}
 })
 
-// fetchFailed is a line near a log's end that reports a failed download; empty for none.
+// fetchFailed returns a line near a log's end that reports a failed download; empty for none.
 func fetchFailed(log []string) string {
 	for _, line := range log[max(0, len(log)-lastLines):] {
 		line = strings.TrimPrefix(strings.TrimPrefix(line, "##[error]"), "Error: ")

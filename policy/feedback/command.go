@@ -10,22 +10,21 @@ import (
 )
 
 type Command struct {
-	// Name is a name in policy.Commands, or policy.UnknownCommand for any other word after /pawl, which Pawl answers
-	// with help. The zero Command is no command.
+	// Name is in policy.Commands, or policy.UnknownCommand for any other word after /pawl. Empty means no command.
 	Name string
-	// Text is the visible text after the name: the task for solve, ask, plan and go, which may have many lines; the
-	// backend for use; the word itself for unknown; the rest of the line for the others.
+	// Text is the visible text after the name: all lines for solve, ask, plan and go; the backend for use; the word
+	// itself for unknown; else the rest of the line.
 	Text string
-	// Mention says that the comment mentions the App's name instead of /pawl.
+	// Mention means that the comment mentions the App's name instead of /pawl.
 	Mention bool
 }
 
-// Works reports whether it asks for work, as a remark without a command does.
+// Works reports whether the command asks for work.
 func (c Command) Works() bool {
 	return policy.CommandNamed(c.Name).Effect == policy.BeginsWork
 }
 
-// thanks reports whether the mention is followed by thanks and no task.
+// thanks reports whether the mention only thanks.
 func (c Command) thanks() bool {
 	if !c.Mention || c.Text == "" {
 		return false
@@ -33,12 +32,12 @@ func (c Command) thanks() bool {
 	return courteous(NewPage(c.Text).Own())
 }
 
-// ParseCommand finds the command in the body of a comment, review or description. A command is the first thing on a
-// line, in the writer's own visible words: not in quotes, code, HTML comments or the quoted part of an e-mail, and
-// not indented by four columns or more. In doubt a line is no command.
+// ParseCommand finds the command in a comment, review or description. A command starts a line of the writer's own
+// visible words: no quotes, code, HTML comments, quoted e-mail, and less than four columns of indentation. In doubt a
+// line is no command.
 //
-// slug is the App's name; a line that starts with its mention means solve. The first command counts, but a stop
-// counts anywhere. "@slug stop" alone on its line also means stop: its writer does not want an agent to start.
+// slug is the App's name; a line that starts with its mention means solve, and "@slug stop" alone means stop. The
+// first command counts, but a stop counts anywhere.
 func ParseCommand(body, slug string) (Command, bool) { return NewPage(body).Command(slug) }
 
 // Command finds the page's command; see ParseCommand.
@@ -65,8 +64,7 @@ func (p Page) Command(slug string) (Command, bool) {
 	return first, first.Name != ""
 }
 
-// commandOn reads one line. The text of the command is as written; it may contain the start of a comment that ends
-// further down.
+// commandOn parses one line. The text may contain the start of a comment that ends on a later line.
 func commandOn(l line, slug string) (Command, bool) {
 	if l.kind != plainLine {
 		return Command{}, false
@@ -100,13 +98,12 @@ func commandOn(l line, slug string) (Command, bool) {
 	return Command{Name: name, Text: text}, true
 }
 
-// commandWord normalises a word: users write "Stop!" and "solve:".
+// commandWord normalises a word such as "Stop!" or "solve:".
 func commandWord(word string) string {
 	return strings.ToLower(strings.TrimRight(strings.TrimSpace(Visible(word)), ".,:;!?"))
 }
 
-// afterMention returns the text after a mention of slug at the start. The mention must be whole: @slug-other,
-// @slug/team and @slug.example are others.
+// afterMention returns the text after a mention of slug. @slug-other, @slug/team and @slug.example are other names.
 func afterMention(text, slug string) (rest string, ok bool) {
 	if slug == "" {
 		return "", false
@@ -129,7 +126,7 @@ func afterMention(text, slug string) (rest string, ok bool) {
 	return rest, true
 }
 
-// task joins a solve command's line with the lines after it, up to the next command and without e-mail quotations.
+// task joins a command's line with the following lines, up to the next command and without quoted e-mail.
 func task(start string, behind []line, slug string) string {
 	said := []string{start}
 	for _, l := range behind {
@@ -151,14 +148,13 @@ func cutPrefixFold(text, prefix string) (rest string, ok bool) {
 	return text[len(prefix):], true
 }
 
-// startsWithSpace reports whether text starts with any white space; some keyboards make a no-break space.
 func startsWithSpace(text string) bool {
 	return strings.IndexFunc(text, unicode.IsSpace) == 0
 }
 
-// Triggers reports whether a repository with these triggers accepts feedback of a source; no triggers accept all.
-// The words are from the repository's configuration: command, mention, label, assignment, review, comment,
-// description, check_run, base. Buttons are always accepted.
+// Triggers reports whether a repository's triggers accept feedback of a source. The configuration's words are
+// command, mention, label, assignment, review, comment, description, check_run, base; an empty list accepts all.
+// Buttons are always accepted.
 func Triggers(source policy.Source, c Command, triggers []string) bool {
 	if source == policy.FromButton || len(triggers) == 0 {
 		return true
@@ -166,7 +162,7 @@ func Triggers(source policy.Source, c Command, triggers []string) bool {
 	return slices.Contains(triggers, trigger(source, c))
 }
 
-// trigger is the configuration's word for feedback of a source.
+// trigger returns the configuration's word for feedback of a source.
 func trigger(source policy.Source, c Command) string {
 	if c.Mention {
 		return "mention"
@@ -185,14 +181,14 @@ func trigger(source policy.Source, c Command) string {
 	return string(source)
 }
 
-// The replies to an ignored remark: its writer may not command Pawl, may not give this command, or gave none.
+// Replies to an ignored remark: its writer may not command Pawl, may not give this command, or gave none.
 const (
 	Refused    = "refused"
 	NoOrder    = "no_order"
 	Maintainer = "maintainer"
 )
 
-// byPerson reports whether a user wrote it just now.
+// byPerson reports whether a user just wrote the remark.
 func byPerson(r Remark) bool {
 	if r.Actor.Bot() || r.App != 0 {
 		return false
@@ -220,7 +216,7 @@ func mentions(line, slug string) bool {
 	return false
 }
 
-// wordBegins reports whether a mention may begin at an offset: at the start, after white space or a bracket.
+// wordBegins reports whether a mention may begin at an offset.
 func wordBegins(s string, at int) bool {
 	if at == 0 || s[at-1] == '(' {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// moment matches a date, a time of a day, a hash or a UUID, number a number.
+// moment matches a date, a time of day, a hash or a UUID.
 const (
 	moment = `\b1[5-9]\d{8}(?:\d{3})?\b|\b\d{4}[-/]\d\d[-/]\d\d(?:t\d\d(?::\d\d){0,2}(?:\.\d+)?z?)?|\b\d{1,2}[./-](?:\d{1,2}|` + month + `)[./-]\d{2,4}\b|\b\d{1,2}\.? (?:de |di )?\pL{3,12}\.? (?:de )?\d{4}\b|\b\d{1,2}h\d\d\b|(?:\d+[年月日時时分秒])+|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
 		`|\b(?:\d{1,2} )?` + month + ` \d{1,4}(?:st|nd|rd|th)?(?:, \d{4})?\b|\b[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b`
@@ -17,14 +17,13 @@ const (
 )
 
 var (
-	// managed matches the markers around Pawl's block in a description. They are found in code too: a description
-	// that ends in an open code block makes Pawl's appended block code.
+	// managed matches the markers of Pawl's block in a description, also in code: an open code block would include
+	// the appended block.
 	managed = regexp.MustCompile(`(?is)<!--\s*pawl:(begin|end)\b.*?-->`)
 
-	// token matches what programs rewrite: dates, times, hashes and numbers.
 	token = regexp.MustCompile(`(?i)` + moment + `|` + number)
 
-	// moving matches what changes by itself: ages, and lines of only counters.
+	// moving matches text that changes by itself: ages, and lines of only counters.
 	moving = regexp.MustCompile(`(?im)\b(?:an?|\d+) ?(?:[smhdw]|secs?|mins?|hrs?|(?:second|minute|hour|day|week|month)s?) ago\b|\b(?:vor|il y a|hace|há) \d+ \pL+|\d+ ?(?:秒|分|分钟|時間|小时|天|日)前` +
 		`|^(?:[^\w\n]*\b(?:views?|visits?|visitors|downloads|stars|counter|comments|heartbeats?|build|run)[^\w\n]+` + number + `)+[^\w\n]*$`)
 
@@ -39,20 +38,19 @@ var (
 	// wished matches words that make a date a wish.
 	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|(?:last|latest|letzter?) (?:day|date|tag)|must|should|needs?|until|frist|fällig)\b|\b(?:to|by|before|bis(?: zum)?|avant le|antes del?|entro il) \d|期限|締切`)
 
-	// clause ends at the end of a sentence or a line; the cells of a table row belong together.
+	// clause matches a sentence or a line. Cells of a table row belong together.
 	clause = regexp.MustCompile(`[^\n;]*?(?:[.!?] |[\n;]|$)`)
 	markup = regexp.MustCompile(`</?[a-zA-Z]+ ?/?>`)
 
-	// checkbox matches a task list's box up to its closing bracket, also in nested lists and in quotes.
+	// checkbox matches a task list's box, also in nested lists and quotes.
 	checkbox = regexp.MustCompile(`^((?:[\s>]*(?:[-*+]|\d{1,9}[.)])\s+)+)\[[xX ]\](\s|$)`)
 )
 
-// Content returns the visible text of a description without Pawl's block. Line endings, white space and task boxes
-// are normalised. Indentation stays, since Markdown needs it. Pawl treats descriptions with equal Content as equal.
+// Content returns a description's visible text without Pawl's block, with normalised line endings, white space and
+// task boxes. Indentation stays for Markdown.
 //
-// Anyone can write the markers of Pawl's block. Text between them reaches neither a diff nor a prompt made from
-// Content, so a forged block hides text from Pawl and not from people. Nothing is removed unless there is exactly
-// one begin marker and one end marker after it.
+// Content removes Pawl's block only if there is exactly one begin marker and one end marker after it: a forged block
+// must not hide text.
 func Content(body string) string { return NewPage(body).Content() }
 
 func (p Page) Content() string {
@@ -72,8 +70,8 @@ func (p Page) Content() string {
 	return strings.Join(kept, "\n")
 }
 
-// DescriptionDiff compares the content of two versions of a description, as a unified diff with three lines of
-// context. changed is false and diff empty if they differ only in white space or in what Content leaves out.
+// DescriptionDiff returns a unified diff of two versions' contents with three lines of context. changed is false if
+// only white space differs.
 func DescriptionDiff(from, to string) (diff string, changed bool) {
 	before, after := Content(from), Content(to)
 	if sameWords(before, after) {
@@ -85,16 +83,13 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 	return diff, true
 }
 
-// moves is how many values of a token were worked on before further ones are ignored: a user may change a port
-// twice. Our choice.
+// moves limits the values of a token that start work: a user may change a port twice (our choice).
 const moves = 4
 
-// stampWords is how many words may separate a word about syncing from its time: "synced from Linear ENG-12 on". Our
-// choice.
+// stampWords limits the words between a word about syncing and its time: "synced from Linear ENG-12 on" (our choice).
 const stampWords = 4
 
-// still is the visible content without what changes by itself. A clause with a word about syncing loses its times,
-// unless it expresses a wish.
+// still removes text that changes by itself. A clause about syncing loses its times, unless it expresses a wish.
 func still(content string) string {
 	return clause.ReplaceAllStringFunc(moving.ReplaceAllString(rendered(content), "…"), func(c string) string {
 		if !stamp(c) {
@@ -104,7 +99,7 @@ func still(content string) string {
 	})
 }
 
-// stamp reports whether a clause says when something was synced.
+// stamp reports whether a clause tells the time of a sync.
 func stamp(clause string) bool {
 	if wished.MatchString(clause) {
 		return false
@@ -119,7 +114,7 @@ func stamp(clause string) bool {
 	})
 }
 
-// rendered is a content without emphasis, code marks and tags.
+// rendered removes emphasis, code marks and tags.
 func rendered(content string) string {
 	p := readPage(content)
 	var b strings.Builder
@@ -132,8 +127,8 @@ func rendered(content string) string {
 	return strings.ReplaceAll(markup.ReplaceAllString(b.String(), ""), "_", " ")
 }
 
-// onlyMoves reports whether two contents differ only in what changes by itself, or in tokens that had several
-// values in the known contents.
+// onlyMoves reports whether two contents differ only in text that changes by itself, or in tokens with several known
+// values.
 func onlyMoves(was, now string, known []string) bool {
 	shape := func(text string) string { return token.ReplaceAllString(still(text), "\x00") } // does not occur in contents
 	if sameWords(still(was), still(now)) {
@@ -156,7 +151,7 @@ func onlyMoves(was, now string, known []string) bool {
 	return true
 }
 
-// Additions returns the content of each run of lines that an edit added or changed; empty if it only removed text.
+// Additions returns each run of lines that an edit added or changed.
 func Additions(from, to string) []string {
 	before, after := Content(from), Content(to)
 	var added []string
@@ -168,8 +163,7 @@ func Additions(from, to string) []string {
 	return added
 }
 
-// withoutManaged is the page without Pawl's block and its markers. Visible removes markers that do not form a
-// block.
+// withoutManaged removes Pawl's block.
 func (p Page) withoutManaged() Page {
 	marks := managed.FindAllStringSubmatchIndex(p.body, -1)
 	if len(marks) != 2 {
@@ -182,7 +176,7 @@ func (p Page) withoutManaged() Page {
 	return NewPage(p.body[:marks[0][0]] + p.body[marks[1][1]:])
 }
 
-// tidyLine keeps a line's indentation, collapses other white space, and unticks a task's box.
+// tidyLine keeps indentation, collapses other white space, and unticks a task's box.
 func tidyLine(line string) string {
 	text := strings.TrimLeft(line, " \t")
 	words := strings.Join(strings.Fields(text), " ")
@@ -200,7 +194,7 @@ func unixLines(text string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 }
 
-// endLine ends text with a line feed, so that a diff need not mention a missing one.
+// endLine adds a line feed, so that diffs do not report a missing one.
 func endLine(text string) string {
 	if text == "" {
 		return ""

@@ -9,18 +9,18 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Actor is a GitHub account. ID stays when the login changes; Type is User, Bot or Organization.
+// Actor is a GitHub account. Type is User, Bot or Organization. The ID never changes; the login can.
 type Actor struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`
 	Type  string `json:"type"`
 }
 
-// Bot reports whether an account is a bot. Only bots' logins have brackets, so it works without the type.
+// Bot reports whether an account is a bot. Only bots' logins have brackets.
 func (a Actor) Bot() bool { return a.Type == "Bot" || strings.HasSuffix(a.Login, "[bot]") }
 
-// Typed reports whether a user asked in a comment, a review or by a button. An issue's first text and its edits may
-// be a program's.
+// Typed reports whether a user asked in a comment, a review or by a button. Programs may write and edit issue
+// descriptions.
 func Typed(actor Actor, source policy.Source, target string) bool {
 	if actor.Bot() || target == "issue" {
 		return false
@@ -39,10 +39,10 @@ func spoken(s policy.Source) bool {
 
 func Writes(permission string) bool { return permission == "write" || Maintains(permission) }
 
-// Maintains reports whether a permission is enough to pause a repository.
+// Maintains reports whether a permission allows pausing a repository.
 func Maintains(permission string) bool { return permission == "admin" || permission == "maintain" }
 
-// Enough returns the check whether a permission is enough for a command.
+// Enough returns a test whether a permission allows a command.
 func Enough(c policy.CommandRow) func(permission string) bool {
 	if c.Permission == policy.Maintain {
 		return Maintains
@@ -50,15 +50,15 @@ func Enough(c policy.CommandRow) func(permission string) bool {
 	return Writes
 }
 
-// Self is Pawl's identity at GitHub: the App, its bot user, and its slug.
+// Self identifies Pawl at GitHub.
 type Self struct {
 	AppID int64
 	BotID int64
 	Slug  string
-	User  string // the login of a user account that stands for Pawl in assignments and review requests; empty for none
+	User  string // a user account that represents Pawl in assignments and review requests; empty for none
 }
 
-// Is reports whether an account is Pawl or stands for it.
+// Is reports whether an account is or represents Pawl.
 func (s Self) Is(a Actor) bool {
 	if byBot(a, s) {
 		return true
@@ -66,26 +66,26 @@ func (s Self) Is(a Actor) bool {
 	return s.User != "" && strings.EqualFold(a.Login, s.User)
 }
 
-// Remark is an event on a thread that may ask for work. The zero value asks for nothing.
+// Remark is an event on a thread that may ask for work.
 type Remark struct {
 	Source policy.Source
 	Edited bool // a text was changed
 	Actor  Actor
-	Author Actor // of the text; differs from Actor if another user edited it
-	App    int64 // the App that wrote it through the API; 0 for none
+	Author Actor // of the text; differs from Actor after another user's edit
+	App    int64 // the App that wrote it by API; 0 for none
 	Text   string
 	Was    string // the text before an edit
-	// HasWas says that the edit changed the text.
+	// HasWas means that the edit changed the text.
 	HasWas bool
 	State  string // of a review; or a check run's conclusion
 	Name   string // of a label, check run or button
 	To     Actor  // who was assigned or requested to review
 	SHA    string // the commit of a check run or review
 
-	parsed *Page // of Text; see Parsed
+	parsed *Page // of Text
 }
 
-// Parsed is the remark with its text parsed, for callers who judge it more than once.
+// Parsed caches the parsed text.
 func (r Remark) Parsed() Remark {
 	if r.parsed == nil {
 		page := NewPage(r.Text)
@@ -96,77 +96,73 @@ func (r Remark) Parsed() Remark {
 
 func (r Remark) page() Page { return *r.Parsed().parsed }
 
-// Unquoted is the text of the remark without quotations.
+// Unquoted returns the text without quotations.
 func (r Remark) Unquoted() string { return r.page().Unquoted() }
 
-// byBot reports whether Pawl's bot user acted; a zero id is nobody's.
+// byBot reports whether Pawl's bot user acted.
 func byBot(a Actor, s Self) bool { return a.ID != 0 && a.ID == s.BotID }
 
-// Scene is what the thread's log and GitHub say about a remark. The zero value knows nothing; nothing is accepted
-// before a permission is known.
+// Scene is the state of the thread's log and of GitHub. Without a known permission, Judge accepts nothing.
 type Scene struct {
 	Self Self
-	// ByPawl says that the log has the remark's id as Pawl's.
+	// ByPawl means that the log has the remark's id as Pawl's.
 	ByPawl bool
-	// Marked says that the text has a marker of Pawl.
+	// Marked means that the text has a marker of Pawl.
 	Marked bool
-	// ByAgent says that an agent wrote the text in an attempt that ran at the time. It is read after AgentTexts was
-	// needed.
+	// ByAgent means that an agent wrote the text during an attempt. Set it after Need AgentTexts.
 	ByAgent bool
-	// Tracked says that Pawl has worked on the thread.
+	// Tracked means that Pawl has worked on the thread.
 	Tracked bool
-	// ClosedSince is why the thread closed after the remark; empty if it did not.
+	// ClosedSince is why the thread closed after the remark; else empty.
 	ClosedSince string
 	Working     bool
-	// OwnPull says that Pawl opened the pull request.
+	// OwnPull means that Pawl opened the pull request.
 	OwnPull bool
-	// Asked says that the work waits for an answer: the last attempt asked or declined.
+	// Asked means that the last attempt asked or declined.
 	Asked bool
 	Head  string // the last commit that Pawl pushed to the thread's branch
-	// Known are description contents that were worked on or refused as unchanged.
+	// Known lists description contents that were worked on or refused as unchanged.
 	Known []string
-	// Said are the comments that were worked on, Own the texts that Pawl published.
+	// Said lists comments that were worked on. Own holds the hashes of texts that Pawl published.
 	Said        []string
 	Own         []byte
 	Label       string  // the label that means solve
-	AllowedBots []int64 // of bots that may ask for work
-	// Permission is the actor's permission as GitHub names it; empty if it was not looked up.
+	AllowedBots []int64 // the bots that may ask for work
+	// Permission is the actor's, in GitHub's words; empty if unknown.
 	Permission string
-	Unseen     string // why GitHub does not show the repository to the App; empty if it does
-	Looked     []Need // the finished look-ups
+	Unseen     string // why GitHub does not show the repository to the App; else empty
+	Looked     []Need // finished look-ups
 }
 
-// AgentsOwn begins the reason why a remark that an agent itself wrote does not count.
+// AgentsOwn begins the reason to ignore an agent's own remark.
 const AgentsOwn = "the agent wrote it itself"
 
-// Need is a look-up that a judgement waits for. It costs requests or log reads, so Judge asks for it only if it
-// matters.
+// Need is a look-up that a judgement requires. Each costs requests or log reads.
 type Need string
 
 const (
-	// AgentTexts are the agents' texts: Scene.ByAgent.
+	// AgentTexts sets Scene.ByAgent.
 	AgentTexts Need = "agent_texts"
-	// Permission is the actor's: Scene.Permission.
+	// Permission sets Scene.Permission.
 	Permission Need = "permission"
-	// Closing is whether GitHub knows that the thread was closed since, if no log says so: Scene.ClosedSince.
+	// Closing sets Scene.ClosedSince from GitHub.
 	Closing Need = "closing"
 )
 
-// Judgement is the result for a remark. At most one of Accepted and Needs is set; without both, the remark is
-// ignored.
+// Judgement is the result for a remark. If Accepted and Needs are unset, the remark is ignored.
 type Judgement struct {
 	Accepted bool
-	// Needs asks the caller to look this up and to judge again.
+	// Needs requests a look-up; then judge again.
 	Needs  Need
 	Reason string
-	// Own says that the App itself acted. Such events are expected and not shown.
+	// Own means that the App itself acted. Such events are not shown.
 	Own     bool
 	Command Command // empty for a plain remark
-	// Tell is the reply to a remark that is ignored: Refused, NoOrder or Maintainer; empty for none.
+	// Tell is the reply to an ignored remark: Refused, NoOrder or Maintainer; empty for none.
 	Tell    string
 	Text    string // for the agent
-	Backend string // that the command names; empty for none
-	// Description is the new content of an edited description that counts, or that takes an earlier edit back.
+	Backend string // named by the command; empty for none
+	// Description is an edited description's new content, or the content that an edit restored.
 	Description string
 }
 
@@ -174,8 +170,7 @@ func ignore(format string, args ...any) Judgement {
 	return Judgement{Reason: fmt.Sprintf(format, args...)}
 }
 
-// Judge decides whether a remark is feedback: its writer is not Pawl and may write to the repository, and it asks
-// for work in a way that Pawl listens to.
+// Judge decides whether a remark is feedback: it asks for work, and its writer is not Pawl and may write.
 func Judge(r Remark, s Scene) Judgement {
 	r = r.Parsed()
 	if reason, own := causedByPawl(r, s); reason != "" {
@@ -207,7 +202,7 @@ func Judge(r Remark, s Scene) Judgement {
 	return j
 }
 
-// strangeBot reports whether a bot acted that is not in the allow list. Check runs come from bots.
+// strangeBot reports whether a bot acted that is not allowed. Check runs come from bots.
 func strangeBot(r Remark, s Scene) bool {
 	if r.Source == policy.FromCheckRun || !r.Actor.Bot() {
 		return false
@@ -217,12 +212,11 @@ func strangeBot(r Remark, s Scene) bool {
 
 func (j Judgement) begins() bool { return j.Accepted && j.Command.Works() }
 
-// empty reports whether nothing follows. Taking back a request needs the permission as well.
+// empty reports whether nothing follows. Restoring a description also needs the permission.
 func (j Judgement) empty() bool { return !j.Accepted && j.Description == "" && j.Tell == "" }
 
-// refuse ignores a remark of a user without write permission.
 func refuse(j Judgement, r Remark, s Scene) Judgement {
-	if j.Tell != "" { // such users need not learn what a command is
+	if j.Tell != "" { // no reply about commands
 		j.Tell = ""
 		return j
 	}
@@ -233,7 +227,6 @@ func refuse(j Judgement, r Remark, s Scene) Judgement {
 	return refused
 }
 
-// refuseMaintainers ignores a command that needs the maintain permission.
 func refuseMaintainers(command string, r Remark, s Scene) Judgement {
 	j := ignore("%s has %s permission; %s needs maintain", r.Actor.Login, cmp.Or(s.Permission, "no known"), command)
 	if byPerson(r) {
@@ -242,13 +235,12 @@ func refuseMaintainers(command string, r Remark, s Scene) Judgement {
 	return j
 }
 
-// mayWrite reports whether the writer's permission is enough. Bots have no permission at GitHub: the operator's
-// list replaces it.
+// mayWrite reports whether the writer has write permission or is an allowed bot.
 func mayWrite(r Remark, s Scene) bool {
 	return r.Actor.Bot() || Writes(s.Permission)
 }
 
-// needs is the look-up that a remark still needs before it counts; empty for none.
+// needs returns the next look-up before a remark counts; empty for none.
 func needs(j Judgement, r Remark, s Scene) Need {
 	if s.lacks(AgentTexts) && mayBePawls(r, s) {
 		return AgentTexts
@@ -270,9 +262,8 @@ func needs(j Judgement, r Remark, s Scene) Need {
 
 func (s Scene) lacks(need Need) bool { return !slices.Contains(s.Looked, need) }
 
-// causedByPawl says why a remark counts as Pawl's own doing, whatever actor GitHub names; empty if it does not. own
-// says that GitHub itself names Pawl. For a check run the App counts: its actor is the pusher, which on Pawl's
-// branch is Pawl.
+// causedByPawl returns why a remark is Pawl's own, under any actor; else empty. own means that GitHub names Pawl. For
+// a check run the App counts: its actor is the pusher.
 func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	app := r.App != 0 && r.App == s.Self.AppID
 	if r.Source == policy.FromCheckRun {
@@ -296,7 +287,7 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	return writtenByPawl(r, s), false
 }
 
-// writtenByPawl says why a remark's text is Pawl's or its agent's, under any login; empty if it is not.
+// writtenByPawl returns why Pawl or its agent wrote the text, under any login; else empty.
 func writtenByPawl(r Remark, s Scene) string {
 	switch {
 	case !mayBePawls(r, s):
@@ -313,9 +304,8 @@ func writtenByPawl(r Remark, s Scene) string {
 	return ""
 }
 
-// mayBePawls reports whether a remark's text can make it Pawl's own doing. A stop cannot: an agent that says stop
-// harms nobody, and an agent must not be able to void a user's stop. An edited description with a stop is work,
-// which the agent must not ask for.
+// mayBePawls reports whether the text can make a remark Pawl's own. A stop in a comment cannot: an agent must not be
+// able to void a user's stop.
 func mayBePawls(r Remark, s Scene) bool {
 	if spoken(r.Source) {
 		c, _ := r.page().Command(s.Self.Slug)
@@ -346,7 +336,7 @@ func asks(r Remark, s Scene) Judgement {
 		return asksByButton(r, s)
 	case policy.FromCheckRun:
 		return failed(r, s)
-	case policy.FromBase: // GitHub states it, and no writer is involved
+	case policy.FromBase: // GitHub reports it without a writer
 	}
 	return ignore("%s is not a source of feedback", r.Source)
 }
@@ -371,8 +361,8 @@ func asksByButton(r Remark, s Scene) Judgement {
 	return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
 }
 
-// failed says why a check run is no feedback by itself. A commit's red checks are a state, which is looked at once
-// when all have finished (thread.Checked).
+// failed returns why a check run is no feedback by itself. All checks of a commit are evaluated together
+// (thread.Checked).
 func failed(r Remark, s Scene) Judgement {
 	if !Failing(r.State) {
 		return ignore("check run %q concluded %s", r.Name, r.State)
@@ -383,7 +373,7 @@ func failed(r Remark, s Scene) Judgement {
 	return ignore("check run %q failed on Pawl's commit; the checks of a commit are looked at together", r.Name)
 }
 
-// solves asks for work without words; a thread that is being worked on ignores it.
+// solves asks for work without a text, unless the thread is being worked on.
 func solves(s Scene, why string) Judgement {
 	if s.Working {
 		return ignore("%s, and the thread is already being worked on", why)
@@ -421,7 +411,7 @@ func asksByText(r Remark, s Scene) Judgement {
 	return accept(why, text)
 }
 
-// emptyEdit says why an edit does not count; empty if it does, and for a new text.
+// emptyEdit returns why an edit does not count; else empty.
 func emptyEdit(r Remark) string {
 	switch {
 	case !r.Edited:
@@ -442,7 +432,7 @@ func (r Remark) requestsChanges() bool {
 
 func (r Remark) approves() bool { return r.Source == policy.FromReview && r.State == "approved" }
 
-// listens says why Pawl listens to words without a command; empty if it does not.
+// listens returns why Pawl accepts text without a command; else empty.
 func listens(r Remark, s Scene) string {
 	switch {
 	case r.Source == policy.FromReviewComment && s.Tracked:
@@ -457,7 +447,7 @@ func listens(r Remark, s Scene) string {
 	return ""
 }
 
-// noRequest says why words ask for nothing; empty if they may.
+// noRequest returns why a text asks for nothing; else empty.
 func noRequest(r Remark, s Scene) string {
 	own := r.page().Own()
 	if own == "" {

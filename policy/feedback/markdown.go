@@ -15,7 +15,7 @@ import (
 	nethtml "golang.org/x/net/html"
 )
 
-// markdown parses GitHub Flavored Markdown. It is read-only.
+// markdown parses GitHub Flavored Markdown.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote)).Parser()
 
 type span struct{ start, end int }
@@ -26,13 +26,13 @@ func covers(spans []span, offset int) bool {
 	return i < len(spans) && spans[i].start < offset
 }
 
-// page is the parsed structure of a text.
+// page is a parsed text.
 type page struct {
 	body   string
 	class  []class          // of each byte
 	code   []span           // fenced blocks and code spans, in order
 	lines  map[int]lineKind // by start: quotations, else paragraphs and headings
-	quotes []htmlElement    // tags of quoting elements outside of quotations, in order
+	quotes []htmlElement    // tags of quoting elements outside quotations, in order
 	tags   []htmlElement    // all tags
 	unseen []string
 
@@ -42,7 +42,7 @@ type page struct {
 type class byte
 
 const (
-	between class = iota // Markdown's own marks, and hidden text
+	between class = iota // Markdown's marks and hidden text
 	prose
 	literal // code, without marks
 	gone
@@ -54,13 +54,13 @@ type htmlElement struct {
 	closes, alone bool
 }
 
-// quoting are the HTML elements with quotations, code or invisible content.
+// quoting lists HTML elements for quotations, code or invisible content.
 var quoting = []string{"blockquote", "pre", "code", "samp", "tt", "xmp", "script", "style", "textarea", "template"}
 
 var element = regexp.MustCompile(`<(/?)([A-Za-z]+)\b`)
 
-// nested matches a line with deeper nesting than people write; unclosed and emphases are link starts and emphasis
-// marks above what they write. Parsing such a text takes quadratic time: 60,000 bytes took 12 s.
+// Parsing takes quadratic time for deep nesting, many unclosed links or many emphasis marks: 60,000 bytes took 12 s.
+// These limits exceed what people write.
 var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}`)
 
 const unclosed, emphases = 100, 8000
@@ -75,14 +75,14 @@ func endless(body string) bool {
 	return nested.MatchString(body)
 }
 
-// readPage parses a text with line feeds. A text that would take too long has no plain line and no code.
+// readPage parses a text with line feeds. A text above the limits has no plain line and no code.
 func readPage(body string) *page {
 	p := &page{body: body, class: make([]class, len(body)), lines: map[int]lineKind{}}
 	if endless(body) {
 		return p
 	}
 	source := []byte(body)
-	// The walk returns only its function's error, which is nil.
+	// The walk returns only its function's error: nil.
 	_ = ast.Walk(markdown.Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			p.node(n, source)
@@ -107,7 +107,7 @@ func (p *page) node(n ast.Node, source []byte) {
 		if !quoted {
 			p.mark(n.Lines(), plainLine)
 		}
-		// GitHub's formulas have their own rules for code.
+		// GitHub's formulas have other rules for code.
 		s, _ := extent(n.Lines())
 		p.formula = strings.Contains(p.body[s.start:s.end], "$")
 	case *ast.CodeSpan:
@@ -119,7 +119,7 @@ func (p *page) node(n ast.Node, source []byte) {
 	case *ast.HTMLBlock:
 		p.htmlBlock(n, quoted)
 	default:
-		if !within(n, ast.KindImage) { // otherwise it is alternative text
+		if !within(n, ast.KindImage) { // else alternative text
 			p.inline(n, source, quoted)
 		}
 	}
@@ -152,7 +152,7 @@ func within(n ast.Node, kind ast.NodeKind) bool {
 	return n != nil
 }
 
-// inline reads a part of a paragraph.
+// inline parses a part of a paragraph.
 func (p *page) inline(n ast.Node, source []byte, quoted bool) {
 	switch n := n.(type) {
 	case *ast.Text:
@@ -180,7 +180,7 @@ func (p *page) inline(n ast.Node, source []byte, quoted bool) {
 	}
 }
 
-// extent is from the first to the last of some segments; ok is false for none.
+// extent spans all segments; ok is false for none.
 func extent(s *gmtext.Segments) (all span, ok bool) {
 	if s.Len() == 0 {
 		return span{}, false
@@ -210,10 +210,10 @@ func (p *page) literal(s *gmtext.Segments) {
 	}
 }
 
-// html reads HTML: its text is visible, and the tags that GitHub knows. Open elements end with their quotation.
+// html marks the visible text of HTML and collects the known tags. Open elements end with their quotation.
 func (p *page) html(s *gmtext.Segments, quoted bool) {
 	var raw []byte
-	var at []int // the offset of each byte
+	var at []int // offsets of the bytes
 	for i := range s.Len() {
 		for o := s.At(i).Start; o < s.At(i).Stop; o++ {
 			raw, at = append(raw, p.body[o]), append(at, o)
@@ -245,9 +245,8 @@ func (p *page) classify(at []int, c class) {
 	}
 }
 
-// comments finds the HTML comments, in order. An unclosed comment reaches to the end of the text. Comments in code
-// do not count. A writer who wants to hide text would use code that GitHub does not see as code, so indented code
-// does not count, nor code inside a comment.
+// comments finds HTML comments in order. An unclosed comment extends to the end of the text. Comments in code do not
+// count, but indented code and code inside a comment do not protect: GitHub may not see them as code.
 func (p *page) comments() []span {
 	var found []span
 	body, code := p.body, p.code
@@ -272,7 +271,7 @@ func (p *page) comments() []span {
 	}
 }
 
-// drop leaves out the first spans for which passed holds.
+// drop removes the leading spans that passed accepts.
 func drop(spans []span, passed func(span) bool) []span {
 	for len(spans) > 0 && passed(spans[0]) {
 		spans = spans[1:]
@@ -280,11 +279,10 @@ func drop(spans []span, passed func(span) bool) []span {
 	return spans
 }
 
-// lineKind is the kind of a Markdown line for the command parser.
 type lineKind byte
 
 const (
-	otherLine  lineKind = iota // code, HTML, part of a table, in a comment
+	otherLine  lineKind = iota // code, HTML, table, comment
 	plainLine                  // the writer's own words, or blank
 	quotedLine                 // a quotation
 	mailLine                   // the quoted part of an e-mail
@@ -295,9 +293,8 @@ type line struct {
 	kind lineKind
 }
 
-// readLines classifies the lines of a text. A plain line belongs to a paragraph or heading and begins outside of
-// quotations, code and comments. An open comment hides all that follows, although at GitHub only in some places: in
-// doubt a line is no command. In a quotation it hides nothing, since the answer's writer did not write it.
+// readLines classifies a text's lines. A plain line belongs to a paragraph or heading outside quotations, code and
+// comments. An open comment hides everything after it, except if it began in a quotation.
 func (p *page) readLines() []line {
 	body := p.body
 	depth, tags := 0, p.quotes
@@ -331,29 +328,28 @@ func (p *page) readLines() []line {
 	return lines
 }
 
-// indentation is a line's indentation in columns, with tab stops every four.
+// indentation returns a line's indentation in columns, with tab stops every four.
 func indentation(text string) int {
 	columns, _ := util.IndentWidth([]byte(text), 0)
 	return columns
 }
 
 var (
-	// attribution matches the one to three lines that a mail program puts before quoted text. It is large and built
-	// on first use: Pawl also starts inside each sandbox, where it is not used.
+	// attribution matches the lines before quoted e-mail. It is built on first use: sandboxes start Pawl without
+	// needing it.
 	attribution = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?is)^\s*(?:on|am|le|el|il|em|op)\b.{4,400}\b(?:wrote|schrieb.{0,200}|a écrit|escribió|ha scritto|escreveu|schreef.{0,200})\s*:\s*$`)
 	})
 
-	// divider matches the line before a mail program's full copy of the original message.
+	// divider matches the line before a full copy of the original e-mail.
 	divider = regexp.MustCompile(`(?i)^\s*(?:-{2,}\s*(?:original|forwarded|ursprüngliche)\s.{0,40}-{2,}|begin forwarded message:)\s*$`)
 
-	// mailFrom and mailHead match that message's header.
+	// mailFrom and mailHead match the copy's header.
 	mailFrom = regexp.MustCompile(`(?i)^\s*[*]{0,2}(?:from|von|de)\s?:[*]{0,2}\s+\S`)
 	mailHead = regexp.MustCompile(`(?i)^\s*[*]{0,2}(?:sent|date|to|cc|subject|gesendet|datum|an|betreff|envoyé|à|objet)\s?:[*]{0,2}(?:\s|$)`)
 )
 
-// markMail marks the quoted part of an answer by e-mail. Text below a divider, or below an attribution without
-// quote marks, counts as quoted to the end: nobody can tell where the writer's own words begin again.
+// markMail marks quoted e-mail. After a divider, or an attribution without quote marks, everything counts as quoted.
 func markMail(lines []line) {
 	for i := 0; i < len(lines); i++ {
 		if lines[i].kind != plainLine {
@@ -373,8 +369,8 @@ func markMail(lines []line) {
 	}
 }
 
-// quotation is how many lines after an attribution are quoted: those with quote marks and blank ones, or all if no
-// line has a mark.
+// quotation counts the quoted lines after an attribution: lines with quote marks and blank ones, or all if no line
+// has a mark.
 func quotation(lines []line) int {
 	quoted := false
 	for i, l := range lines {

@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// Outside says why a check run's failure lies outside of the work: the account's billing or the machine; empty if
-// the work may be the cause. The text has one failure a line, as "message" or "path:line: message"; an indented
-// line continues the one before. Only GitHub's own sentences count, at the start of a line, and only if nothing
-// else failed: a test may well print that an operation was canceled.
+// Outside returns why a check run failed outside the work (billing, machine); empty if the work may be the cause.
+// text has one failure per line, as "message" or "path:line: message"; indented lines continue. Only GitHub's own
+// sentences count, and only if nothing else failed: a test may print "operation canceled".
 func Outside(text string) string {
 	why, canceled, exited := "", "", false
 	for line := range strings.Lines(text) {
@@ -37,7 +36,7 @@ func Outside(text string) string {
 	return why
 }
 
-// maxSentence limits a quoted sentence in a reason, in bytes.
+// maxSentence limits a quoted sentence in bytes.
 const maxSentence = 200
 
 func clipped(s string, most int) string {
@@ -47,12 +46,12 @@ func clipped(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// atLine is an annotation's position. GitHub Actions' own messages have the path .github, which is a folder (seen
-// in the API's answers).
+// atLine matches an annotation's position. GitHub Actions' own messages have the path .github, a folder (seen in API
+// answers).
 var atLine = regexp.MustCompile(`^(\S[^:]*):\d+: `)
 
-// failureIn is the failure in a line, without its position, and whether it may be GitHub Actions' own. It is empty
-// for a continuation, a warning or a notice.
+// failureIn returns a line's failure without its position, and whether GitHub Actions may have written it. It is
+// empty for a continuation, a warning or a notice.
 func failureIn(line string) (message string, own bool) {
 	line = strings.TrimRight(line, " \r\n")
 	if line == "" || line[0] == ' ' || line[0] == '\t' {
@@ -70,8 +69,7 @@ func failureIn(line string) (message string, own bool) {
 	return line, path == ".github"
 }
 
-// The kinds of GitHub's sentences. A cancellation is infrastructure if no step failed; an exit code alone says
-// nothing.
+// Kinds of GitHub's sentences. A cancellation is infrastructure if no step failed. An exit code alone has no meaning.
 const (
 	billing        = "billing"
 	infrastructure = "infrastructure"
@@ -84,8 +82,8 @@ type saying struct {
 	re   *regexp.Regexp
 }
 
-// sayings are GitHub's own sentences, each with its source. They leave out a job's time limit ("has exceeded the
-// maximum execution time"), since the work may hang, and a program's full disk: only the runner's own counts.
+// sayings lists GitHub's own sentences with their sources. A job's time limit is not listed: the work may hang. Of
+// full disks, only the runner's own counts.
 var sayings = sync.OnceValue(func() []saying {
 	return []saying{
 		// nodejs/admin#980, saltstack/salt#66484.
@@ -98,10 +96,10 @@ var sayings = sync.OnceValue(func() []saying {
 		{infrastructure, regexp.MustCompile(`^The (hosted|self-hosted) runner(: .{1,200}?)? lost communication with the server`)},
 		// actions/runner#2427 and #2468.
 		{infrastructure, regexp.MustCompile(`^The runner has received a shutdown signal`)},
-		// spdk/spdk#3876, actions/runner#4065; the second line follows the first.
+		// spdk/spdk#3876, actions/runner#4065; the next sentence follows this one.
 		{infrastructure, regexp.MustCompile(`^The job was not acquired by Runner of type \S+ even after multiple attempts`)},
 		{infrastructure, regexp.MustCompile(`^Internal server error\. Correlation ID: `)},
-		// buildsville/add-remove-label#3: nobody took the job for a day.
+		// buildsville/add-remove-label#3: no runner took the job for a day.
 		{infrastructure, regexp.MustCompile(`^This request was automatically failed because there were no enabled runners online`)},
 		// actions/runner-images#2179 (an incident), #3613, actions/runner#1727.
 		{infrastructure, regexp.MustCompile(`^GitHub Actions has encountered an internal error when running your job`)},
@@ -109,15 +107,14 @@ var sayings = sync.OnceValue(func() []saying {
 		{infrastructure, regexp.MustCompile(`^(Failed to download action '.*?'\. Error:? )?Response status code does not indicate success: 5\d\d `)},
 		// actions/runner#1807, actions/runner-images#8166, rust-lang/rust#70738.
 		{infrastructure, regexp.MustCompile(`^(Unhandled exception\. )?(System\.IO\.IOException: )?No space left on device( : '.*_diag/|$)`)},
-		// actions/runner#2427: with the shutdown signal, or alone. A job that a user or a newer push cancelled
-		// concludes cancelled, not failure.
+		// actions/runner#2427. A job cancelled by a user or a newer push concludes cancelled, not failure.
 		{cancellation, regexp.MustCompile(`^The operation was canceled\.$`)},
 		// The last message of a job with a failed step.
 		{exitCode, regexp.MustCompile(`^Process completed with exit code \d+\.$`)},
 	}
 })
 
-// sayingOf finds the kind of GitHub's sentence in a message.
+// sayingOf returns the kind of GitHub's sentence.
 func sayingOf(message string) (kind string, known bool) {
 	message = strings.TrimPrefix(strings.TrimPrefix(message, "##[error]"), "Error: ")
 	for _, s := range sayings() {

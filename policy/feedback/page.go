@@ -2,15 +2,13 @@ package feedback
 
 import "strings"
 
-// Page is a text from GitHub, parsed once: its visible text, its writer's own words and its command. The zero value
-// is an empty text. A Page is for one goroutine; copies share the results.
+// Page is a text from GitHub, parsed once. A Page is for one goroutine; copies share the results.
 type Page struct {
 	text string
 	body string // with line feeds
 	read *reading
 }
 
-// reading caches results.
 type reading struct {
 	tree    *page
 	lines   []line
@@ -18,7 +16,7 @@ type reading struct {
 	own     *string
 }
 
-// NewPage wraps a text. It is parsed on first use.
+// NewPage wraps a text and parses it on first use.
 func NewPage(text string) Page {
 	return Page{text: text, body: unixLines(text), read: &reading{}}
 }
@@ -43,7 +41,7 @@ func (p Page) lines() []line {
 	return p.read.lines
 }
 
-// Visible is the visible part of the text; see the function Visible.
+// Visible returns the visible text; see the function Visible.
 func (p Page) Visible() string {
 	if p.read == nil {
 		return ""
@@ -55,7 +53,7 @@ func (p Page) Visible() string {
 	return *p.read.visible
 }
 
-// Own is the writer's own words: the visible text without quotations.
+// Own returns the writer's own words: the visible text without quotations.
 func (p Page) Own() string {
 	if p.read == nil {
 		return ""
@@ -67,7 +65,7 @@ func (p Page) Own() string {
 	return *p.read.own
 }
 
-// shown is the page of the visible text: the same page if nothing is hidden.
+// shown returns the page of the visible text.
 func (p Page) shown() Page {
 	visible := p.Visible()
 	if visible == p.body {
@@ -76,7 +74,7 @@ func (p Page) shown() Page {
 	return NewPage(visible)
 }
 
-// Unquoted is the text without quotations and quoted mail.
+// Unquoted returns the text without quotations and quoted e-mail.
 func (p Page) Unquoted() string {
 	if !mayQuote(p.body) {
 		return strings.TrimSpace(p.body)
@@ -90,7 +88,7 @@ func (p Page) Unquoted() string {
 	return strings.TrimSpace(strings.Join(own, "\n"))
 }
 
-// quotations are the lines that Unquoted leaves out.
+// quotations returns the lines that Unquoted removes.
 func (p Page) quotations() string {
 	var quoted []string
 	for _, l := range p.lines() {
@@ -101,13 +99,13 @@ func (p Page) quotations() string {
 	return strings.Join(quoted, "\n")
 }
 
-// mayQuote reports whether a text may have quotations: each has one of these signs. GitHub's alerts only look like
-// quotations.
+// mayQuote reports whether a text may have quotations: each has one of these characters. GitHub's alerts only look
+// like quotations.
 func mayQuote(body string) bool {
 	return strings.ContainsAny(body, "<>:-") && !alert.MatchString(body)
 }
 
-// quoted reports whether another writer may have written the line, also in a quoted code block.
+// quoted reports whether another writer may have written the line.
 func (l line) quoted() bool {
 	switch l.kind {
 	case quotedLine, mailLine:

@@ -14,15 +14,13 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Visible returns the visible part of a text from GitHub, still as Markdown: words, code, and marks without
-// content. Everything else is left out: comments, attributes, titles and alternative texts, link definitions,
-// unused footnotes, cells beyond a table's width, words after a fence, characters without a shape and their
-// entities. Text folded by <details> counts as visible. Line ends become line feeds; invalid UTF-8 becomes U+FFFD.
+// Visible returns the visible part of a Markdown text from GitHub. It removes comments, attributes, titles and
+// alternative texts, link definitions, unused footnotes, cells beyond a table's width, words after a fence, and
+// invisible characters. Text in <details> is visible. Line ends become line feeds; invalid UTF-8 becomes U+FFFD.
 //
-// Link targets, unknown elements with their content, formulas that could hide text, and diagrams follow at the end
-// as marked quotations; Own leaves them out like all quotations.
+// Link targets, unknown elements, formulas that could hide text, and diagrams follow at the end as quotations.
 //
-// Prompts are built from it: instructions that a maintainer cannot see must not reach an agent as the task.
+// Prompts use it: instructions that a maintainer cannot see must not reach an agent as the task.
 func Visible(text string) string { return NewPage(text).Visible() }
 
 func (p Page) see() string {
@@ -44,29 +42,29 @@ func (p Page) see() string {
 	return b.String()
 }
 
-// Title is the visible text of a title, which is not Markdown.
+// Title returns the visible text of a title, which is not Markdown.
 func Title(text string) string { return strings.Map(shown, strings.ToValidUTF8(text, "\uFFFD")) }
 
 const (
 	allOfIt = "all of it, which is nested deeper than people write"
 
-	maxUnseen  = 20  // quoted pieces of hidden text
+	maxUnseen  = 20  // quotations of hidden text
 	maxQuoted  = 300 // bytes of each
-	maxPasses  = 6   // the result may be another page; a hostile text can repeat that
-	hiddenSize = 3   // sub- and superscripts nested this deep are too small to read: 0.75³ of the size
+	maxPasses  = 6   // a hostile text can hide text again and again
+	hiddenSize = 3   // depth of sub- and superscripts that is too small to read: 0.75³ of the size
 )
 
-// seen is the visible text, and the hidden pieces to quote.
+// seen returns the visible text and the hidden pieces to quote.
 func (p Page) seen() (shownText string, unseen []string) {
 	text := strings.ToValidUTF8(p.body, "\uFFFD")
 	for range maxPasses {
-		if !strings.ContainsAny(text, "<[$`~&|") { // hidden text has one of these
+		if !strings.ContainsAny(text, "<[$`~&|") { // hidden text needs one of these
 			return strings.Map(shown, text), unseen
 		}
 		if endless(text) {
 			return "", append(unseen, allOfIt)
 		}
-		tree := readPage(text) // not the shared tree: hidden parts are marked there
+		tree := readPage(text) // not the shared tree: this pass marks hidden parts in it
 		now := tree.visible()
 		for _, u := range tree.unseen {
 			if !slices.Contains(unseen, u) {
@@ -81,18 +79,18 @@ func (p Page) seen() (shownText string, unseen []string) {
 	return strings.NewReplacer("<", "", "[", "", "$", "").Replace(text), unseen
 }
 
-// shownElements are the elements that GitHub keeps, without scripts and the like:
+// shownElements lists elements that GitHub keeps, without scripts and the like:
 // https://github.com/gjtorikian/html-pipeline, SanitizationFilter.
 var shownElements = strings.Fields("h1 h2 h3 h4 h5 h6 br b i strong em a pre code img tt div ins del sup sub p picture ol ul table thead tbody tfoot " +
 	"blockquote dl dt dd kbd q samp var hr ruby rt li tr td th s strike summary details caption figure figcaption abbr bdo cite dfn mark small source span time wbr")
 
-// These tags are removed; their addresses are quoted.
+// emptyElements are removed; their addresses are quoted.
 var emptyElements = []string{"a", "img", "source", "picture"}
 
-// swallowing are elements that hide all that follows if they are not closed.
+// swallowing elements hide everything after them if not closed.
 var swallowing = strings.Fields("script style template textarea title xmp iframe noembed noframes noscript plaintext svg math select object video audio canvas rp head")
 
-// drawn are the languages of blocks that GitHub draws.
+// drawn lists languages of blocks that GitHub draws.
 var drawn = []string{"mermaid", "geojson", "topojson", "stl"}
 
 func (p *page) fenced(n *ast.FencedCodeBlock, language string) {
@@ -110,7 +108,7 @@ func (p *page) fenced(n *ast.FencedCodeBlock, language string) {
 	}
 }
 
-// isDrawing reports whether GitHub shows something other than the text of a code block.
+// isDrawing reports whether GitHub draws a code block instead of showing its text.
 func isDrawing(language, code string) bool {
 	if language == "math" {
 		return !plainFormula(code)
@@ -124,7 +122,7 @@ func (p *page) hide(s span, what string) {
 	p.set(s.start, s.end, gone)
 }
 
-// tell quotes hidden text, as inline code.
+// tell quotes hidden text as inline code.
 func (p *page) tell(what, text string) {
 	text = strings.Join(strings.Fields(strings.Map(shown, html.UnescapeString(text))), " ")
 	text = strings.ReplaceAll(clipped(text, maxQuoted), "`", "'")
@@ -134,7 +132,7 @@ func (p *page) tell(what, text string) {
 	p.unseen = append(p.unseen, what+" `"+text+"`")
 }
 
-// address quotes a link's target, unless the visible text says it.
+// address quotes a link's target.
 func (p *page) address(of, url string) {
 	if url != "" && !strings.HasPrefix(url, "#") {
 		p.tell("the address of a "+of+":", url)
@@ -165,7 +163,7 @@ func (p *page) tag(t nethtml.Token, at []int) {
 	}
 }
 
-// elements hides the content of elements that GitHub does not know or that are too small to read.
+// elements hides the content of elements that are unknown to GitHub or too small to read.
 func (p *page) elements() {
 	closed := map[string]bool{}
 	for _, t := range p.tags {
@@ -173,7 +171,7 @@ func (p *page) elements() {
 			closed[t.name] = true
 		}
 	}
-	depth, hidden := 0, 0 // of small elements; the last hidden tag
+	depth, hidden := 0, 0 // depth of small elements; the last hidden tag
 	for i, t := range p.tags {
 		small := t.small()
 		if small {
@@ -208,7 +206,7 @@ func (t htmlElement) small() bool {
 	return false
 }
 
-// deeper returns the number of open elements after the tag, given the number before it.
+// deeper returns the number of open elements after the tag.
 func (t htmlElement) deeper(open int) int {
 	if t.closes {
 		return max(0, open-1)
@@ -216,7 +214,7 @@ func (t htmlElement) deeper(open int) int {
 	return open + 1
 }
 
-// closing is the tag that closes another; 0 for none.
+// closing returns the index of the closing tag; 0 for none.
 func (p *page) closing(i int) int {
 	depth := 0
 	for j := i; j < len(p.tags); j++ {
@@ -237,12 +235,11 @@ func (p *page) closing(i int) int {
 }
 
 var (
-	// signs are Markdown's own marks.
+	// signs matches Markdown's own marks.
 	signs = regexp.MustCompile("^(?:[ \t>*_+\\-#=~|:\\\\`]|\\d{1,9}[.)]|\\[[ xX]\\])*$")
-	// fence opens a code block. Only one word in it means something to a reader: GitHub shows a suggestion as a
-	// change.
+	// fence matches the start of a code block. Of its words, GitHub interprets only "suggestion".
 	fence = regexp.MustCompile("^((?:[ \t>*+\\-]|\\d{1,9}[.)])*(?:```+|~~~+)[ \t]*(?:suggestion\\b)?)")
-	// container makes the rest of a line a quotation or an item.
+	// container matches the marks of a quotation or an item.
 	container = regexp.MustCompile("^(?:[ \t>*+\\-]|\\d{1,9}[.)])*")
 	entity    = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
 )
@@ -275,7 +272,7 @@ func (p *page) visible() string {
 	return b.String()
 }
 
-// visibleEntity is an entity's character; empty if it has no shape.
+// visibleEntity returns an entity, or empty if its character is invisible.
 func visibleEntity(e string) string {
 	of := html.UnescapeString(e)
 	if of != e && strings.Map(shown, of) == "" {
@@ -284,8 +281,7 @@ func visibleEntity(e string) string {
 	return e
 }
 
-// markdownSigns keeps the marks in a part of a text that mean something to a reader. begins says that the part is
-// at the start of a line.
+// markdownSigns keeps meaningful marks of a part. begins means that the part starts a line.
 func markdownSigns(part string, begins bool) string {
 	var b strings.Builder
 	for i, line := range strings.Split(part, "\n") {
@@ -297,7 +293,7 @@ func markdownSigns(part string, begins bool) string {
 		case signs.MatchString(line):
 			b.WriteString(line)
 		case opened == "" && begins:
-			b.WriteString(container.FindString(line)) // else the text after a link would be no quotation
+			b.WriteString(container.FindString(line)) // else the text after a link would not be quoted
 		default:
 			b.WriteString(opened)
 		}
@@ -325,13 +321,13 @@ var (
 	command = regexp.MustCompile(`\\[A-Za-z]+`)
 )
 
-// arithmetic are the formula commands that show their content in a readable size and colour.
+// arithmetic lists formula commands that show their content in a readable size and colour.
 var arithmetic = strings.Fields("frac sqrt sum prod int lim log ln exp sin cos tan min max le leq ge geq ne neq lt gt approx equiv sim times cdot div pm to in notin cup cap subset " +
 	"forall exists infty partial nabla alpha beta gamma delta epsilon varepsilon theta lambda mu pi rho sigma tau phi varphi omega Gamma Delta Theta Lambda Pi Sigma Phi Omega " +
 	"left right mathbb mathcal mathrm mathbf text lfloor rfloor lceil rceil langle rangle ldots cdots dots quad rightarrow leftarrow Rightarrow Leftrightarrow implies iff land lor neg " +
 	"begin end matrix pmatrix bmatrix cases aligned binom bmod pmod")
 
-// plainFormula reports whether a formula shows all its words: TeX can colour, shrink, overprint and omit.
+// plainFormula reports whether a formula shows all its words. TeX can colour, shrink, overprint and omit.
 func plainFormula(tex string) bool {
 	if strings.ContainsAny(tex, "%#") {
 		return false
@@ -340,8 +336,7 @@ func plainFormula(tex string) bool {
 	return !slices.ContainsFunc(command.FindAllString(tex, -1), unknown)
 }
 
-// formulas hides formulas that could hide words. GitHub has its own rules for where a formula begins; in doubt one
-// does.
+// formulas hides formulas that could hide words. In doubt, a $ begins a formula.
 func (p *page) formulas() {
 	code := []byte(p.body)
 	for i, c := range p.class {

@@ -6,37 +6,36 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Agreement is how often a source agrees with people or, without them, with the verifier and other checks. It has
-// the two parameters of Dawid and Skene: how often it calls good work good, and bad work bad. "Good" is measured on
-// the source's own scale, so harsh, generous and pass-or-fail judges are comparable.
+// Agreement counts how often a source agrees with people or, without people, with the verifier and other checks.
+// GoodRate and BadRate are the parameters of Dawid and Skene. Each source has its own scale, so harsh, generous and
+// pass-or-fail judges are comparable.
 type Agreement struct {
 	Good     int     `json:"good"` // attempts that the others call good and the source graded
 	Bad      int     `json:"bad"`
 	Hits     int     `json:"hits"`    // good attempts that the source calls good
 	Rejects  int     `json:"rejects"` // bad attempts that the source calls bad
 	GoodRate float64 `json:"good_rate"`
-	BadRate  float64 `json:"bad_rate"` // with the prior
+	BadRate  float64 `json:"bad_rate"` // both rates include the prior
 	Cut      float64 `json:"cut"`      // the lowest value that counts as good
 }
 
-// The prior of a source that has not been compared, in comparisons of each kind: our choice, which a week of
-// attempts outweighs.
+// The prior of an uncompared source, in comparisons of each kind. A week of attempts outweighs it (our choice).
 const (
 	expectedRate  = 0.9
 	expectedCount = 10
 )
 
-// Agrees counts the Compared attempts on which the source agrees with the others.
+// Agrees counts attempts on which the source agrees with the others.
 func (a Agreement) Agrees() int   { return a.Hits + a.Rejects }
 func (a Agreement) Compared() int { return a.Good + a.Bad }
 
-// trusted is the weight of a source's values, 0 to 1: its rates as a share of the prior's. At chance it is 0.
+// trusted returns a source's weight from 0 (chance) to 1 (the prior's rates).
 func (a Agreement) trusted() float64 {
 	const expected = 2*expectedRate - 1
 	return min(1, max(0, (a.GoodRate+a.BadRate-1)/expected))
 }
 
-// learnAgreement compares each source with the others, except people and verdicts.
+// learnAgreement compares each source with the others, except people and severity.
 func (c *checks) learnAgreement() {
 	c.trust = fullTrust
 	for p := verifierPlace; p < sourceCount; p++ {
@@ -70,7 +69,8 @@ func (c *checks) learnAgreement() {
 	}
 }
 
-// cut is the middle of a source's scale, from its 10th to its 90th percentile. Verifier and checks have two values.
+// cut returns the middle of a source's scale, from its 10th to its 90th percentile. Verifier and checks have two
+// values.
 func (c *checks) cut(p int) float64 {
 	if p == verifierPlace || p == ciPlace {
 		return failedBelow

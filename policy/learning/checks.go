@@ -7,30 +7,29 @@ import (
 	"time"
 )
 
-// The share of unavailable and the number and days of degraded were given; the other numbers are our choice.
+// The unavailable share, and degraded's number and days, were given; other numbers are our choice.
 const (
-	// floorGrade is the highest grade that means "worthless": edit loops grade up to 0.08, and no source that Pawl
+	// floorGrade is the highest grade that means "worthless". Edit loops grade up to 0.08; no source that Pawl
 	// computes goes this low without cause.
 	floorGrade  = 0.1
 	topGrade    = 0.95 // the lowest grade that means "flawless"
-	failedBelow = 0.5  // a verifier below it failed
-	// minTranscript is the smallest plausible transcript of an attempt with a change, in bytes. The shortest
-	// recorded one has 849.
+	failedBelow = 0.5  // a lower verifier value is a failure
+	// minTranscript is the smallest plausible transcript of an attempt with a change, in bytes. The shortest recorded
+	// one has 849.
 	minTranscript = 512
-	// 1/unavailableOf is the share of failures within a day that is too much. It takes minAsked questions: below
-	// ten, one or two failures are more than 20 %.
+	// More than 1/unavailableOf failures within a day are too many, from minAsked questions on.
 	unavailableOf = 5
 	minAsked      = 10
 	degradedAbove = 2
 	degradedFor   = 7 * 24 * time.Hour
-	// maxFloors is how many of a source's last floor grades decide whether they are believed.
+	// maxFloors limits the floor grades that decide whether a source's floor grades count.
 	maxFloors = 20
 )
 
-// checks passes over the rows once, in order, and then decides what is learned.
+// checks validates the rows once, in order, and then computes the rewards.
 type checks struct {
 	*Learned
-	everybody [sourceCount]streak // of equal values, over all backends
+	everybody [sourceCount]streak // equal values over all backends
 	streaks   map[string]*[sourceCount]streak
 	days      [sourceCount]dayOf
 	floors    [sourceCount][]bool // whether others confirmed the source's floor grades
@@ -40,7 +39,7 @@ func (c *checks) run() {
 	for i := range c.rows {
 		r := &c.rows[i]
 		if r.Facts.unrewarded() != "" {
-			continue // it is not graded, so no source is asked
+			continue // not graded, so no source was asked
 		}
 		c.transcript(r)
 		c.values(r)
@@ -53,7 +52,7 @@ func (c *checks) run() {
 	c.decide()
 }
 
-// charge records a violation; the source's value does not count at this row.
+// charge records a violation. The source's value does not count in this row.
 func (c *checks) charge(r *checkedRow, v Violation) {
 	v.Attempt = r.ID
 	if v.At.Before(r.At) {
@@ -63,7 +62,7 @@ func (c *checks) charge(r *checkedRow, v Violation) {
 	c.found = append(c.found, v)
 }
 
-// values finds implausible values: a floor grade that others contradict, and a top grade without a change.
+// values finds floor grades that others contradict, and top grades without a change.
 func (c *checks) values(r *checkedRow) {
 	for p := range r.set {
 		if !r.believed(p) {
@@ -79,14 +78,14 @@ func (c *checks) values(r *checkedRow) {
 	}
 }
 
-// believed reports whether a source has a value without objection so far.
+// believed reports whether a source has a value without an objection.
 func (r *checkedRow) believed(p int) bool { return r.set[p].usable() && r.aside[p] == "" }
 
 func (r *checkedRow) disbelieved(p int) bool { return r.set[p].usable() && r.aside[p] != "" }
 
 func (f AttemptFacts) idle() bool { return !f.Changed && f.Commits == 0 }
 
-// unfounded sets a source's top grade aside.
+// unfounded rejects a source's top grade.
 func (c *checks) unfounded(r *checkedRow, p int) {
 	s := r.set[p]
 	r.aside[p] = isUnfounded
@@ -98,8 +97,8 @@ func (c *checks) unfounded(r *checkedRow, p int) {
 	c.charge(r, Violation{Source: s.Source, Check: TopWithoutChange, Reason: why})
 }
 
-// floor believes a floor grade unless others contradicted the source's last ones, with this one, more often than
-// they confirmed them. The attempt's own acts, such as a push, are no evidence of its worth.
+// floor accepts a floor grade unless others contradicted the source's last ones more often than they confirmed them.
+// An attempt's own acts, such as a push, are no evidence.
 func (c *checks) floor(r *checkedRow, p int) {
 	others, what, since := r.others(p)
 	if others != nil {
@@ -130,8 +129,8 @@ func (c *checks) floor(r *checkedRow, p int) {
 	})
 }
 
-// others is the value of independent sources: people, else the verifier and other checks if they agree; nil if they
-// are silent. since is when it was known, zero for the attempt's end.
+// others returns the value of independent sources: people, else the verifier and other checks if they agree; nil
+// without a value. since is when it was known; zero for the attempt's end.
 func (r *checkedRow) others(p int) (value *float64, what string, since time.Time) {
 	if p > 0 && r.believed(0) {
 		word := r.set[0]
@@ -149,7 +148,7 @@ func (r *checkedRow) others(p int) (value *float64, what string, since time.Time
 	return &verifier.Value, "the verifier passed", time.Time{}
 }
 
-// opinion is the believed signal of a source other than p; nil for none.
+// opinion returns the believed signal of a source other than p; nil for none.
 func (r *checkedRow) opinion(of, p int) *Signal {
 	if of == p || !r.believed(of) {
 		return nil
@@ -157,8 +156,8 @@ func (r *checkedRow) opinion(of, p int) *Signal {
 	return r.set[of]
 }
 
-// transcript checks that a row's transcript is complete. If not, neither the sources that read it nor a judge that
-// saw as little are believed. An attempt that failed at once also has a short one.
+// transcript checks that a row's transcript is complete. Otherwise the sources that read it, and the judge, do not
+// count.
 func (c *checks) transcript(r *checkedRow) {
 	t := r.Facts.Transcript
 	if t == nil || r.Facts.idle() {
@@ -173,7 +172,7 @@ func (c *checks) transcript(r *checkedRow) {
 		var charged bool
 		switch source {
 		case PeopleSource, VerifierSource, CISource:
-			continue // they do not read it
+			continue // these do not read transcripts
 		case TrajectorySource:
 			charged = true
 		case JudgeSource:
@@ -188,7 +187,7 @@ func (c *checks) transcript(r *checkedRow) {
 	}
 }
 
-// degrade sets sources aside that broke too many rules in the days before a row.
+// degrade rejects sources that broke too many rules in the days before a row.
 func (c *checks) degrade() {
 	var recent [sourceCount]int
 	from, to := 0, 0
@@ -208,7 +207,7 @@ func (c *checks) degrade() {
 	}
 }
 
-// decide computes each row's reward. It counts less if its sources agree little with people and the verifier.
+// decide computes each row's reward, weighted by the trust in its sources.
 func (c *checks) decide() {
 	for i := range c.rows {
 		r := &c.rows[i]
@@ -223,8 +222,7 @@ func (c *checks) decide() {
 	}
 }
 
-// reasons say why a row with signals is not learned from, each once; nil for none. They also name failed sources:
-// both are needed to see what happened.
+// reasons returns why a row with signals has no reward, each reason once; nil for none.
 func (r *checkedRow) reasons() []string {
 	if r.learnt || r.Facts.unrewarded() != "" {
 		return nil

@@ -13,17 +13,17 @@ import (
 type Arm struct {
 	policy.Option
 	Posterior Posterior `json:"posterior"`
-	Rewards   int       `json:"rewards"`          // rewards in all contexts
+	Rewards   int       `json:"rewards"`          // in all contexts
 	Awaited   int       `json:"awaited"`          // attempts of the last two weeks without a reward yet
 	Attempts  int       `json:"attempts"`         // rewarded or not
-	Solved    int       `json:"solved"`           // attempts whose reward is above 0.5
+	Solved    int       `json:"solved"`           // attempts with a reward above 0.5
 	CostUSD   float64   `json:"cost_usd"`         // of all attempts
 	Priced    int       `json:"priced"`           // attempts with known cost
 	Seconds   float64   `json:"seconds"`          // agent run time of all attempts
 	Chosen    string    `json:"chosen,omitempty"` // why it was last chosen
 }
 
-// Name is the backend, its model and its effort.
+// Name returns the backend with model and effort.
 func (a Arm) Name() string {
 	name := a.Backend
 	if runs := strings.TrimSpace(a.Model + " " + a.Effort); runs != "" {
@@ -35,26 +35,26 @@ func (a Arm) Name() string {
 	return name
 }
 
-// Cost is dollars per attempt; 0 if unknown.
+// Cost returns dollars per attempt; 0 if unknown.
 func (a Arm) Cost() float64 { return a.CostUSD / float64(max(1, a.Priced)) }
 
-// How is how an arm is chosen.
+// How configures the choice.
 type How struct {
 	Mode policy.Mode
-	// Explore allows trying an arm with few rewards.
+	// Explore allows arms with few rewards.
 	Explore bool
 }
 
-// The exploration floor: the share of choices that go to the arm with the fewest rewards, until each arm has
-// exploredBy and one in exploredOf of its even share of all, pending rewards included. So a judge alone cannot
-// exclude an arm for ever. explored was given, the others are our choice by the worlds of make worlds.
+// The exploration floor: the share of choices for the arm with the fewest rewards, until each arm has exploredBy plus
+// one in exploredOf of its even share, pending rewards included. A judge alone cannot exclude an arm for ever.
+// explored was given; the others are our choice (make worlds).
 const (
 	explored   = 0.05
 	exploredBy = 3
 	exploredOf = 50
 )
 
-// Choose chooses among arms in the configured order. An unknown mode is as cautious as ModeFixed.
+// Choose chooses among arms in the configured order. An unknown mode means ModeFixed.
 func Choose(h How, arms []Arm, seed uint64) policy.Choice {
 	c := policy.Choice{Seed: seed, Mode: h.inForce(arms)}
 	taken := slices.IndexFunc(arms, func(a Arm) bool { return a.Masked == "" })
@@ -104,7 +104,7 @@ func reason(c policy.Choice, a Arm) string {
 	return fmt.Sprintf("%s drew highest; its mean is %.2f from %s", c.Chosen, a.Posterior.Mean, policy.Plural(a.Rewards, "reward"))
 }
 
-// exploration is the arm that this choice tries for the exploration floor, -1 for none.
+// exploration returns the arm to explore; -1 for none.
 func (h How) exploration(arms []Arm, seed uint64) int {
 	if !h.Explore {
 		return -1
@@ -115,7 +115,7 @@ func (h How) exploration(arms []Arm, seed uint64) int {
 	return neglected(arms)
 }
 
-// neglected is the free arm with the fewest rewards, -1 if each has enough.
+// neglected returns the free arm with the fewest rewards; -1 if each has enough.
 func neglected(arms []Arm) int {
 	all := 0
 	for _, a := range arms {
@@ -133,8 +133,8 @@ func neglected(arms []Arm) int {
 
 func chance(seed uint64, purpose string) rand.Source { return rand.NewPCG(seed, policy.Hash(purpose)) }
 
-// draw samples every arm and returns the highest unmasked one, the first of equals. An arm's random source depends
-// on the seed and its name, so neither order nor masks change its sample.
+// draw samples every arm and returns the highest unmasked one. Each arm's random source depends only on the seed and
+// its name.
 func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 	samples, highest = make([]policy.Sample, len(arms)), -1
 	for i, a := range arms {
@@ -152,19 +152,18 @@ func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 
 type ArmView struct {
 	Arm
-	Mean float64 `json:"mean"` // the expected reward
-	// Low and High bound the 90 % interval, with 5 % on either side.
+	Mean float64 `json:"mean"` // expected reward
+	// Low and High bound the 90 % interval.
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
 	Share     float64 `json:"share"`      // the probability that sampling chooses the arm now; 0 if masked
 	PerSolved float64 `json:"per_solved"` // dollars per solved attempt; 0 if unknown
 }
 
-// priced reports whether there are attempts, all with known cost.
+// priced reports whether all attempts have a known cost.
 func (a Arm) priced() bool { return a.Priced > 0 && a.Priced == a.Attempts }
 
-// Shares come from shareDraws draws with fixed seeds, so equal arms show equal shares; the standard error is below
-// 0.008.
+// shareDraws fixed seeds give equal arms equal shares; the standard error is below 0.008.
 const shareDraws = 4000
 
 func View(arms []Arm) []ArmView {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxNamed is how many attempts a reason names.
+// maxNamed limits the attempts that a reason names.
 const maxNamed = 12
 
 // streak is a run of equal values of one source; rows are its positions.
@@ -21,17 +21,15 @@ type streak struct {
 	all   int
 }
 
-// A run of equal values is suspicious if the source's usual distribution makes it rarer than one in a thousand, and
-// it has at least ten values. The ten were given for even odds, which is the same (2 to the power of −10).
+// A run of at least ten equal values is suspicious if the source's usual distribution makes it rarer than one in a
+// thousand. Ten were given for even odds: 2 to the power of −10.
 const (
 	stuckAfter = 10
 	surprising = 6.9 // natural logarithm of 1,000
 )
 
-// repeats finds sources that repeat one value, for all backends or for one, whose transcripts they may fail to
-// read. A judge is stuck by its value; trajectory and journal only with equal bases. A verifier may pass all the
-// time, so only failures count, over two backends, since one may be bad. People are never stuck, and severity only
-// reports loops.
+// repeats finds sources that repeat one value, for all backends or for one. Trajectory and journal also need equal
+// bases. For verifier and checks only failures over two backends count. People and severity are never stuck.
 func (c *checks) repeats(i int) {
 	r := &c.rows[i]
 	own := c.streaks[r.Backend]
@@ -55,7 +53,7 @@ func (c *checks) repeats(i int) {
 	}
 }
 
-// extend adds a row to the streak, or begins a new one.
+// extend adds a row to the streak or begins a new one.
 func (k *streak) extend(i int, s *Signal) {
 	if s.Value != k.value || s.Basis != k.basis {
 		k.value = s.Value
@@ -70,9 +68,8 @@ func (k *streak) extend(i int, s *Signal) {
 	k.all++
 }
 
-// surprise is the cross-entropy of the run under the source's usual distribution, in nats over the whole run.
-// Before a history exists it assumes even odds, and four to one for the ends of the scale, since some sources only
-// pass or fail.
+// surprise returns the cross-entropy of the run under the source's usual distribution, in nats. Without a history it
+// assumes even odds, and four to one for 0 and 1, since some sources only pass or fail.
 func (k *streak) surprise() float64 {
 	n := len(k.rows)
 	same, all := float64(k.given[k.value]-n), float64(k.all-n)
@@ -84,7 +81,7 @@ func (k *streak) surprise() float64 {
 
 func (k *streak) odd() bool { return len(k.rows) >= stuckAfter && k.surprise() > surprising }
 
-// stuck sets a source aside for a streak of rows; the last row gets the violation.
+// stuck rejects a source's streak; the last row gets the violation.
 func (c *checks) stuck(p int, s *Signal, rows []int) {
 	for n := len(rows) - 1; n >= 0 && c.rows[rows[n]].aside[p] != isStuck; n-- {
 		c.rows[rows[n]].aside[p] = isStuck
@@ -111,15 +108,15 @@ func (c *checks) plausible(s *Signal, rows []int) bool {
 	return !slices.ContainsFunc(rows, func(j int) bool { return c.rows[j].Backend != first })
 }
 
-// dayOf is one source's answers within the last day.
+// dayOf has one source's answers within the last day.
 type dayOf struct {
-	asked  []int // positions of rows, oldest first
+	asked  []int // row positions, oldest first
 	failed []int
 	said   time.Time // of the last violation
 }
 
-// availability finds sources that fail too often. Their values are set aside until they answer again: the remaining
-// ones are a biased sample. It records one violation a day, as there is one cause.
+// availability finds sources that fail too often. Their values do not count until they answer again: the remaining
+// ones are a biased sample. It records one violation a day.
 func (c *checks) availability(i int) {
 	r := &c.rows[i]
 	yesterday := r.At.Add(-24 * time.Hour)
@@ -170,22 +167,22 @@ func (c *checks) named(rows []int) string {
 	return strings.Join(names, ", ")
 }
 
-// SourceHealth is a source's coverage (did it answer) and validity (plausibly) of the last seven days. A source
-// that always gives the same value has full coverage.
+// SourceHealth is a source's coverage and validity in the last seven days. A source that always gives the same value
+// has full coverage.
 type SourceHealth struct {
 	Source SignalSource `json:"source"`
-	// Attempts could be graded, Values of them got a value, Failed counts failed questions.
+	// Attempts could be graded, Values got a value, Failed counts failed questions.
 	Attempts int     `json:"attempts"`
 	Values   int     `json:"values"`
 	Failed   int     `json:"failed"`
 	Coverage float64 `json:"coverage"` // Values ÷ Attempts; 0 without attempts
-	// Valid is the share of values at attempts where the source broke no rule; meaningless without Values.
+	// Valid is the share of values without a broken rule; meaningless without Values.
 	Valid      float64     `json:"valid"`
-	Violations []Violation `json:"violations,omitempty"` // of the last seven days, oldest first
-	// Degraded says that there were more than two: learning ignores the source until they age out.
+	Violations []Violation `json:"violations,omitempty"` // in the last seven days, oldest first
+	// Degraded means more than two violations: learning ignores the source until they expire.
 	Degraded  bool      `json:"degraded"`
 	Agreement Agreement `json:"agreement"` // with people and the verifier, over all rows; zero for people and severity
-	Trust     float64   `json:"trust"`     // the share of its weight that its values have
+	Trust     float64   `json:"trust"`     // the factor of the source's weight
 	Reason    string    `json:"reason,omitempty"`
 }
 
@@ -218,7 +215,7 @@ func (l Learned) Health() []SourceHealth {
 	return all
 }
 
-// count counts a row, and reports whether the source gave a value there and broke no rule.
+// count counts a row, and reports whether the source gave a valid value.
 func (h *SourceHealth) count(r *checkedRow, p int) (sound bool) {
 	if r.Facts.unrewarded() != "" {
 		return false

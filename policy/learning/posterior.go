@@ -14,47 +14,43 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Posterior is a Beta distribution over an arm's next reward.
+// Posterior is a Beta distribution of an arm's next reward.
 type Posterior struct {
 	Mean   float64 `json:"mean"`
-	Weight float64 `json:"weight"` // the equivalent number of good-or-bad rewards
+	Weight float64 `json:"weight"` // equivalent number of good-or-bad rewards
 	N      int     `json:"n"`      // rewards in all contexts
-	// Awaited is the additional weight of the rewards that may still come, whatever their values.
+	// Awaited is the additional weight of pending rewards.
 	Awaited float64 `json:"awaited,omitempty"`
 }
 
-// Beta is the distribution; chance is used only to draw from it.
+// Beta returns the distribution; chance is only for drawing.
 func (p Posterior) Beta(chance rand.Source) distuv.Beta {
 	return distuv.Beta{Alpha: p.Mean * p.Weight, Beta: (1 - p.Mean) * p.Weight, Src: chance}
 }
 
-// sharpness is the part of a posterior's variance that sampling uses: exploring is worth less with a hundred
-// attempts to come than with a million. Our choice: in the simulated worlds 0.4 saves a little less, while the full
-// variance saved 42 instead of 67 % by 80 attempts of two backends.
+// sharpness scales the variance for sampling: few attempts justify little exploration. Our choice: in the simulated
+// worlds (80 attempts, two backends) 0.4 saves a little less, and 1 saves 42 instead of 67 %.
 const sharpness = 0.15
 
-// sharp is the distribution for sampling. Knowledge that comes anyway is not worth another attempt, so pending
-// rewards narrow it as if they had come (Desautels and others, 2014, of batches).
+// sharp returns the distribution for sampling. Pending rewards narrow it as if known (Desautels and others, 2014, on
+// batches).
 func (p Posterior) sharp(chance rand.Source) distuv.Beta {
 	p.Weight = (p.Weight+p.Awaited+1)/sharpness - 1
 	return p.Beta(chance)
 }
 
-// Discount multiplies an older reward's weight for each newer reward of the same arm: one that k newer ones follow
-// weighs Discount^k. Other arms' rewards and time do not count. So an arm remembers about 1/(1−Discount) = 100
-// rewards: given, not measured.
+// Discount weighs a reward with k newer ones of its arm by Discount^k, so an arm remembers about 1/(1−Discount) = 100
+// rewards (given).
 const Discount = 0.99
 
-// changedWeight is the weight of a reward of the same backend with another model or effort: a new model is likely
-// to be as good as the old one, but not known to be. Our choice.
+// changedWeight weighs rewards of the same backend with another model or effort (our choice).
 const changedWeight = 0.2
 
-// awaitedFor is how long an attempt's reward may still come: most acts of people come within two weeks. Our choice.
+// awaitedFor limits the wait for a reward: most acts of people come within two weeks (our choice).
 const awaitedFor = 14 * 24 * time.Hour
 
-// The variances of a reward's mean, in squares of its scale: of an arm as a whole; what a repository, a category,
-// and both with the size add; and of one reward about its mean. Standard deviations of 0.25, 0.1, 0.1, 0.05 and
-// 0.35: our choice.
+// Variances of a reward's mean: of an arm; added by a repository, a category, and both with the size; and of one
+// reward. The standard deviations are 0.25, 0.1, 0.1, 0.05 and 0.35 (our choice).
 const (
 	armVariance      = 0.0625
 	repoVariance     = 0.01
@@ -63,8 +59,7 @@ const (
 	rewardVariance   = 0.12
 )
 
-// alike is the covariance of an arm's worth in two contexts: the more they share, the more a reward in one says
-// about the other. An empty part matches nothing.
+// alike returns the covariance of an arm's worth in two contexts. Empty parts match nothing.
 func alike(a, b policy.Context) float64 {
 	v := armVariance
 	shared := 0
@@ -82,11 +77,10 @@ func alike(a, b policy.Context) float64 {
 	return v
 }
 
-// rewards are an arm's discounted rewards in one context.
 type rewards struct{ sum, weight float64 }
 
-// pooled is the mean and the variance of a Gaussian process over contexts: a context's own rewards count fully,
-// others by their covariance. Without rewards it is the prior.
+// pooled returns the mean and variance of a Gaussian process over contexts: a context's own rewards count fully,
+// others by their covariance. Without rewards it returns the prior.
 func pooled(in map[policy.Context]rewards, prior float64, at policy.Context) (mean, variance float64) {
 	contexts := slices.SortedFunc(maps.Keys(in), func(a, b policy.Context) int {
 		return cmp.Or(cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Category, b.Category), cmp.Compare(a.Size, b.Size))
@@ -107,7 +101,7 @@ func pooled(in map[policy.Context]rewards, prior float64, at policy.Context) (me
 	}
 	var factor mat.Cholesky
 	var pull mat.VecDense
-	factor.Factorize(all) // the addition to its diagonal makes it positive definite
+	factor.Factorize(all) // the diagonal's addition makes it positive definite
 	if err := factor.SolveVecTo(&pull, here); err != nil {
 		return prior, alike(at, at)
 	}
@@ -115,19 +109,19 @@ func pooled(in map[policy.Context]rewards, prior float64, at policy.Context) (me
 }
 
 func beta(mean, variance float64) Posterior {
-	const edge, leastWeight = 0.05, 2.0 // so the distribution has at most one peak, and its interval holds the mean
+	const edge, leastWeight = 0.05, 2.0 // keeps the distribution unimodal and the mean inside the interval
 	mean = min(1-edge, max(edge, mean))
 	return Posterior{Mean: mean, Weight: max(leastWeight, mean*(1-mean)/max(variance, 1e-6)-1)}
 }
 
-// The priors favour the configured order by a step per position, which two rewards outweigh: our choice.
+// The priors favour the configured order by one step per position. Two rewards outweigh a step (our choice).
 const (
 	firstPrior  = 0.55
 	priorStep   = 0.03
 	lowestPrior = 0.4
 )
 
-// Arms are the options with their history in a context, in the configured order.
+// Arms returns the options with their history in a context, in the configured order.
 func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 	arms := make([]Arm, len(options))
 	for i, o := range options {
@@ -138,7 +132,7 @@ func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 
 func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
 	a, newer := Arm{Option: o}, 0
-	come, all := map[policy.Context]rewards{}, map[policy.Context]rewards{} // without and with the pending rewards
+	come, all := map[policy.Context]rewards{}, map[policy.Context]rewards{} // without and with pending rewards
 	for _, i := range slices.Backward(l.of[armKey{o.Backend, o.Escalated}]) {
 		r := &l.rows[i]
 		weight, same := 1.0, r.Model == o.Model && r.Effort == o.Effort
@@ -175,12 +169,11 @@ func (r *checkedRow) awaited(now time.Time) bool {
 	return r.Facts.unrewarded() == "" && now.Sub(r.At) <= awaitedFor
 }
 
-// solved is the lowest reward of work that counts as solved: above a failed verification and a review that requests
-// changes.
+// solved is above a failed verification and a review that requests changes.
 const solved = 0.5
 
 func (a *Arm) spent(r *checkedRow) {
-	if a.Chosen == "" { // the newest comes first
+	if a.Chosen == "" { // newest first
 		a.Chosen = r.Chosen
 	}
 	a.Attempts++
@@ -194,7 +187,7 @@ func (a *Arm) spent(r *checkedRow) {
 	}
 }
 
-// armKey names the arms of a backend: as configured, and at the effort of rung 3.
+// armKey names a backend's arms: configured effort and rung 3's effort.
 type armKey struct {
 	backend   string
 	escalated bool

@@ -8,12 +8,12 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Fired is how often a recovery fired and helped, and its cost. It leaves out recoveries that were not needed.
+// Fired counts a recovery's uses and successes, with their cost, without unneeded ones.
 type Fired struct {
 	Rung      int `json:"rung"`
 	Times     int `json:"times"`
 	Recovered int `json:"recovered"`
-	// Counted of Times have known tokens, Priced a known cost. The sums cover those; the rest is unknown, not 0.
+	// Counted of Times have known tokens; Priced, a known cost. The sums cover only those.
 	Counted int      `json:"counted,omitempty"`
 	Tokens  int64    `json:"tokens,omitempty"`
 	Priced  int      `json:"priced,omitempty"`
@@ -40,7 +40,6 @@ func FiredIn(rungs []policy.Rung) (all []Fired) {
 	return all
 }
 
-// plus adds more recoveries of the same rung.
 func (f Fired) plus(more Fired) Fired {
 	f.Times += more.Times
 	f.Recovered += more.Recovered
@@ -59,10 +58,10 @@ func (f Fired) plus(more Fired) Fired {
 	return f
 }
 
-// Took is the recoveries' duration; 0 if unknown.
+// Took returns the recoveries' duration; 0 if unknown.
 func (f Fired) Took() time.Duration { return time.Duration(f.MS) * time.Millisecond }
 
-// noneFired are all four rungs with zero counts.
+// noneFired returns all four rungs with zero counts.
 func noneFired() (all []Fired) {
 	for rung := policy.RungAnswer; rung <= policy.RungTests; rung++ {
 		all = append(all, Fired{Rung: rung})
@@ -70,8 +69,8 @@ func noneFired() (all []Fired) {
 	return all
 }
 
-// FirstTry says whether the first attempt of a run passed its verify commands without a recovery. It is nil if the
-// attempt says nothing about its backend: the backend did not cause its end, or a command cannot work here.
+// FirstTry reports whether a run's first attempt passed its verify commands without a recovery. It returns nil if the
+// backend did not cause the attempt's end, or a command cannot work.
 func (f AttemptFacts) FirstTry(r policy.Receipt) *bool {
 	if f.unrewarded() != "" || r.Verification() == policy.Broken {
 		return nil
@@ -81,17 +80,17 @@ func (f AttemptFacts) FirstTry(r policy.Receipt) *bool {
 	return &passed
 }
 
-// FirstTries counts the runs of a backend whose first attempt passed its verify commands without a recovery.
+// FirstTries counts a backend's runs, and those whose first attempt passed its verify commands without a recovery.
 type FirstTries struct {
 	Backend string `json:"backend"`
 	Runs    int    `json:"runs"`
 	Passed  int    `json:"passed"`
 }
 
-// Share is the share of those runs, 0 to 1.
+// Share returns Passed per run, 0 to 1.
 func (t FirstTries) Share() float64 { return float64(t.Passed) / float64(max(1, t.Runs)) }
 
-// FirstTries returns the counts of the last eight weeks, by backend name; only backends with a run that counts.
+// FirstTries returns the counts of the last eight weeks by backend name, for backends with a counted run.
 func (l Learned) FirstTries() []FirstTries {
 	all := []FirstTries{}
 	for _, r := range l.shown() {
@@ -120,7 +119,7 @@ func (l Learned) shown() (rows []*checkedRow) {
 	return rows
 }
 
-// Rungs adds up the recoveries of weeks: all four, in order.
+// Rungs sums the recoveries of weeks: all four, in order.
 func Rungs(weeks []Week) []Fired {
 	all := noneFired()
 	for _, w := range weeks {
@@ -131,22 +130,22 @@ func Rungs(weeks []Week) []Fired {
 	return all
 }
 
-// Week is the recoveries of seven days.
+// Week counts the recoveries of seven days.
 type Week struct {
 	From     time.Time `json:"from"`
-	Attempts int       `json:"attempts"` // at changes, that had an agent and ended by themselves
+	Attempts int       `json:"attempts"` // attempts to change files that ended by themselves
 	Rungs    []Fired   `json:"rungs"`    // all four, in order
-	Arms     []Earned  `json:"arms"`     // by name, those that were rewarded
+	Arms     []Earned  `json:"arms"`     // rewarded arms, by name
 }
 
-// Earned is the rewards of one backend's attempts.
+// Earned averages the rewards of one backend.
 type Earned struct {
 	Backend string  `json:"backend"`
 	Rewards int     `json:"rewards"`
 	Mean    float64 `json:"mean"`
 }
 
-// shownWeeks is how many weeks are shown, including the one that ends now.
+// shownWeeks includes the current week.
 const (
 	shownWeeks = 8
 	week       = 7 * 24 * time.Hour
@@ -165,7 +164,7 @@ func (w *Week) count(r *checkedRow) {
 	}
 }
 
-// Weeks are the last eight, newest first, back to the oldest with an attempt.
+// Weeks returns up to eight weeks, newest first, back to the oldest with an attempt.
 func (l Learned) Weeks() (all []Week) {
 	rows := l.shown()
 	for n := range shownWeeks {
@@ -195,8 +194,7 @@ func (w *Week) earn(backend string, reward float64) {
 
 const similarityBins = 20
 
-// Similarities counts in twentieths how similar retries were to the attempt before them in the same run; empty for
-// none.
+// Similarities counts, in twentieths, retries by their similarity to the previous attempt; empty for none.
 func (l Learned) Similarities() []int {
 	var bins []int
 	for i := range l.rows {

@@ -10,19 +10,19 @@ import (
 
 type SignalSource string
 
-// The sources, in order of trust.
+// The sources in order of trust.
 const (
 	PeopleSource     SignalSource = "people"     // merged, closed, reverted, reviewed
-	SeveritySource   SignalSource = "severity"   // the verdict that the edits went in circles
+	SeveritySource   SignalSource = "severity"   // a verdict of edit loops
 	VerifierSource   SignalSource = "verifier"   // the repository's own verify commands
-	CISource         SignalSource = "ci"         // checks of others on the pushed commit
+	CISource         SignalSource = "ci"         // other Apps' checks on the pushed commit
 	JudgeSource      SignalSource = "judge"      // the optional judge command
 	TrajectorySource SignalSource = "trajectory" // edits, tests, errors and retries of the transcript
 	JournalSource    SignalSource = "journal"    // the agent's own summary
 )
 
-// sources are all sources with their weights, in order of trust; one without a weight decides alone. Each weighs
-// more than all below it together, so that the more trusted side wins. That rule and the numbers are our choice.
+// sources lists all sources with their weights in order of trust. A source without a weight decides alone. Each
+// source outweighs all less trusted ones, except the verifier (our choice).
 var sources = [...]source{{PeopleSource, 0}, {SeveritySource, 0}, {VerifierSource, 8}, {CISource, 8}, {JudgeSource, 4}, {TrajectorySource, 2}, {JournalSource, 1}}
 
 type source struct {
@@ -32,14 +32,14 @@ type source struct {
 
 const sourceCount = len(sources)
 
-// The positions of the sources that code names.
+// Positions of named sources.
 const (
 	severityPlace = 1
 	verifierPlace = 2
 	ciPlace       = 3
 )
 
-// place is a source's index in sources; -1 for an unknown word.
+// place returns a source's index in sources; -1 if unknown.
 func (s SignalSource) place() int {
 	for i := range sources {
 		if sources[i].name == s {
@@ -49,26 +49,25 @@ func (s SignalSource) place() int {
 	return -1
 }
 
-// Signal is one source's grade of one attempt, or why there is none. The zero value has no effect.
+// Signal is one source's grade of one attempt, or why there is none.
 type Signal struct {
 	Source  SignalSource `json:"source"`
-	Kind    PeopleKind   `json:"kind,omitempty"` // the event behind a signal of people; empty for others
+	Kind    PeopleKind   `json:"kind,omitempty"` // the event of a people signal
 	Value   float64      `json:"value"`          // 0 (bad) to 1 (good); only if Known is set
 	Known   bool         `json:"known"`
-	Missing string       `json:"missing,omitempty"` // why there is no value; else empty
-	// Failed says that the source was asked and failed. A value with it is a fallback and not believed.
+	Missing string       `json:"missing,omitempty"` // why there is no value
+	// Failed means that the source was asked and failed. Its value does not count.
 	Failed bool `json:"failed,omitempty"`
-	// Basis names the evidence behind the value: a source that gives equal values for different evidence is not
-	// stuck. Empty if unknown.
+	// Basis names the evidence. A source that gives equal values for different evidence is not stuck.
 	Basis string `json:"basis,omitempty"`
-	// Weight is how many rewards the value counts as if severity decides; 0 and all others count once.
+	// Weight is the number of rewards that a severity signal counts as; others count once.
 	Weight float64 `json:"weight,omitempty"`
-	// Detail says briefly what the source saw.
+	// Detail summarises the evidence.
 	Detail string    `json:"detail,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// usable reports whether the value may be part of a grade: one outside 0 to 1 is as good as missing.
+// usable reports whether the value is valid.
 func (s *Signal) usable() bool {
 	if s == nil || !s.Known {
 		return false
@@ -83,21 +82,20 @@ func (s *Signal) failed() bool { return s != nil && s.Failed }
 
 func (s *Signal) why() string { return cmp.Or(s.Missing, "the source failed") }
 
-// Graded is one finished attempt with all that is known about its grade. Late signals make a new version of the
-// row.
+// Graded is one finished attempt with its signals. Late signals make a new version of the row.
 type Graded struct {
-	ID      string    `json:"id"` // owner/repo#n/attempt, unique
+	ID      string    `json:"id"` // the attempt's end; it never changes
 	At      time.Time `json:"at"` // when the attempt ended; it never changes
 	Backend string    `json:"backend"`
-	// Model and Effort are what ran; Escalated says that it was the effort of rung 3.
+	// Model and Effort ran; Escalated means rung 3's effort.
 	Model     string  `json:"model,omitempty"`
 	Effort    string  `json:"effort,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`
 	CostUSD   float64 `json:"cost_usd,omitempty"` // 0 if unknown
 	Seconds   float64 `json:"seconds,omitempty"`  // agent run time
-	Chosen    string  `json:"chosen,omitempty"`   // why the backend was chosen; empty if there was no choice
-	// Fired are the attempt's recoveries. FirstTry is AttemptFacts.FirstTry of a run's first attempt. Similarity
-	// compares it with the attempt before it in the same run. Both are nil if not applicable.
+	Chosen    string  `json:"chosen,omitempty"`   // why the backend was chosen; empty without a choice
+	// Fired lists the attempt's recoveries. FirstTry is set for a run's first attempt. Similarity compares the
+	// attempt with the run's previous one.
 	Fired      []Fired        `json:"fired,omitempty"`
 	FirstTry   *bool          `json:"first_try,omitempty"`
 	Similarity *float64       `json:"similarity,omitempty"`
@@ -106,17 +104,16 @@ type Graded struct {
 	Facts      AttemptFacts   `json:"facts"`
 }
 
-// AttemptFacts are Pawl's own facts about an attempt, which check the signals; zero knows nothing.
+// AttemptFacts are Pawl's own facts, which validate the signals.
 type AttemptFacts struct {
 	Outcome    policy.Outcome `json:"outcome"`
-	OwnFailure string         `json:"own_failure,omitempty"` // a failure of Pawl itself; empty for none
-	// Changed says that the tree changed.
-	Changed    bool        `json:"changed"`
-	Commits    int         `json:"commits"`              // the attempt's commits that reached the thread's branch
-	Transcript *Transcript `json:"transcript,omitempty"` // nil for a CLI without an event stream, such as a plain command
+	OwnFailure string         `json:"own_failure,omitempty"` // Pawl's own failure; empty for none
+	Changed    bool           `json:"changed"`
+	Commits    int            `json:"commits"`              // the attempt's commits on the thread's branch
+	Transcript *Transcript    `json:"transcript,omitempty"` // nil for a CLI without an event stream, such as a plain command
 }
 
-// Transcript describes the source of trajectory and journal.
+// Transcript describes the input of trajectory and journal.
 type Transcript struct {
 	Bytes int64 `json:"bytes"`
 }
@@ -125,19 +122,19 @@ type Transcript struct {
 type Grade struct {
 	Value   float64 `json:"value"`
 	Known   bool    `json:"known"`
-	Missing string  `json:"missing,omitempty"` // why there is no grade; else empty
-	// From are the sources of the grade, in order of trust: one that decides alone, or the sources of a weighted mean.
+	Missing string  `json:"missing,omitempty"` // why there is no grade
+	// From lists the grade's sources in order of trust.
 	From []SignalSource `json:"from,omitempty"`
 }
 
-// Grade grades an attempt by all its signals, plausible or not; see Learn for validation.
+// Grade grades an attempt by all its signals without validation.
 func (g Graded) Grade() Grade {
 	set := g.signals()
 	r, _ := g.grade(&set, &aside{}, &fullTrust)
 	return r
 }
 
-// unrewarded says why an attempt is neither the merit nor the fault of its backend; empty if it can be graded.
+// unrewarded returns why an attempt says nothing about its backend; empty if it can be graded.
 func (f AttemptFacts) unrewarded() string {
 	if f.OwnFailure != "" {
 		return "Pawl itself failed: " + f.OwnFailure
@@ -162,14 +159,13 @@ func (f AttemptFacts) unrewarded() string {
 	}
 }
 
-// signalSet has the deciding signal of each source by its place; nil for none.
+// signalSet has each source's deciding signal by place; nil for none.
 type signalSet [sourceCount]*Signal
 
-// aside has the reason why each source is not believed; empty if it is.
+// aside has the reason why each source does not count; else empty.
 type aside [sourceCount]string
 
-// signals picks each source's deciding signal: for people by rank, for others the newest, and of two at once the
-// later one in the list. So a second signal of a kind replaces the first.
+// signals picks each source's deciding signal: for people by rank, for others the newest, then the last in the list.
 func (g *Graded) signals() signalSet {
 	set := signalSet{people(g.Signals)}
 	for i := range g.Signals {
@@ -185,14 +181,13 @@ func (g *Graded) signals() signalSet {
 	return set
 }
 
-// trust is how far each source is believed, by its place: from 0 to 1, times its weight.
+// trust has each source's factor from 0 to 1, by place.
 type trust [sourceCount]float64
 
-// fullTrust is for sources without a history.
 var fullTrust = trust{1, 1, 1, 1, 1, 1, 1}
 
-// written reports whether a source depends on the agent's own writing. The trajectory of an attempt without a
-// change does not: Pawl knows that from the files.
+// written reports whether the agent can write a source's input. Without a change, Pawl computes the trajectory from
+// the files.
 func (g *Graded) written(p int) bool {
 	switch sources[p].name {
 	case JournalSource:
@@ -204,9 +199,8 @@ func (g *Graded) written(p int) bool {
 	}
 }
 
-// grade is the weighted mean of the believed signals, and the trust in its sources. What an agent can write itself,
-// its transcript and its summary, may lower the others' grade, never raise it, and is no grade alone: an agent's
-// words earn nothing.
+// grade returns the weighted mean of the believed signals, and the trust in its sources. The agent's own writing
+// (transcript, summary) may lower the grade, never raise it, and gives no grade alone.
 func (g *Graded) grade(set *signalSet, not *aside, t *trust) (r Grade, trusted float64) {
 	if r.Missing = g.Facts.unrewarded(); r.Missing != "" {
 		return r, 0
@@ -218,7 +212,7 @@ func (g *Graded) grade(set *signalSet, not *aside, t *trust) (r Grade, trusted f
 		case !set[p].usable() || not[p] != "":
 		case source.weight == 0:
 			return Grade{Value: set[p].Value, Known: true, From: []SignalSource{source.name}}, 1
-		case t[p] == 0: // it adds nothing, and lowers the trust in the grade
+		case t[p] == 0: // it only lowers the trust in the grade
 			if !g.written(p) {
 				full += source.weight
 			}

@@ -16,18 +16,16 @@ func missing(source SignalSource, at time.Time, failed bool, why string) Signal 
 	return Signal{Source: source, At: at, Failed: failed, Missing: why}
 }
 
-// The values of verifier and CI. A failure is no floor grade: feedback can still fix it. The numbers are our
-// choice.
+// Values of verifier and CI. A failure is no floor grade, since feedback can still fix it (our choice).
 const (
 	passedValue = 1.0
 	failedValue = 0.2
 )
 
-// classWeights are how many rewards an edit loop counts as. That a severe one teaches three times as much as a mild
-// one was given: the classes' grades alone would make it 1.1 times. The weight of moderate is our choice.
+// classWeights are an edit loop's number of rewards. The factor three of severe was given; moderate is our choice.
 var classWeights = map[policy.Class]float64{policy.Mild: 1, policy.Moderate: 2, policy.Severe: 3}
 
-// SeveritySignal grades an edit loop; other attempts have no such signal.
+// SeveritySignal grades an edit loop.
 func SeveritySignal(v policy.Severity, at time.Time) Signal {
 	if v.Class == policy.None || v.Class == "" {
 		return missing(SeveritySource, at, false, "no edit loop was seen")
@@ -36,8 +34,7 @@ func SeveritySignal(v policy.Severity, at time.Time) Signal {
 		Detail: fmt.Sprintf("%s edit loop", v.Class), Basis: strings.Join(v.Reasons, "; ")}
 }
 
-// VerifierSignal grades by the repository's verify commands, if it has any. A pass on an unchanged tree says
-// nothing.
+// VerifierSignal grades by the verify commands. A pass on an unchanged tree has no value.
 func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	switch v := r.Verification(); {
 	case !configured:
@@ -61,15 +58,15 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	return s
 }
 
-// CheckResult is a finished check of another App on the pushed commit.
+// CheckResult is another App's finished check on the pushed commit.
 type CheckResult struct {
 	Name       string
-	Conclusion string // GitHub's word: success, failure, timed_out, cancelled …
-	Outside    string // why the work did not cause a failure (there before, infrastructure); else empty
+	Conclusion string // GitHub's word: success, failure, timed_out, cancelled, …
+	Outside    string // why a failure is not the work's (there before, infrastructure); else empty
 }
 
-// CISignal grades by other Apps' checks, all finished. Only success and failure count: a timeout may have waited
-// for a machine.
+// CISignal grades by other Apps' finished checks. Only success and failure count: a timeout may have waited for a
+// machine.
 func CISignal(checks []CheckResult, at time.Time) Signal {
 	var passed, broken, outside, cancelled []string
 	for _, c := range checks {
@@ -93,10 +90,10 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	case len(broken) > 0:
 		return Signal{Source: CISource, Value: failedValue, Known: true, At: at, Detail: "failed: " + strings.Join(broken, ", ")}
 	case len(outside) > 0:
-		// Passed checks are only half of the answer.
+		// The passed checks alone are not the whole result.
 		return missing(CISource, at, true, strings.Join(outside, ", "))
 	case len(cancelled) > 0:
-		// A push cancels the previous commit's checks; that is no failure of CI.
+		// A push cancels the previous commit's checks, so this is no failure of CI.
 		return missing(CISource, at, false, strings.Join(cancelled, ", "))
 	case len(passed) > 0:
 		return Signal{Source: CISource, Value: passedValue, Known: true, At: at, Detail: policy.Plural(len(passed), "check") + " passed"}
@@ -104,7 +101,7 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	return missing(CISource, at, false, "no check ran on the pushed commit")
 }
 
-// JudgeSignal is the judge's grade, nil if not asked. A grade with an error is not believed.
+// JudgeSignal returns the judge's grade. A grade with an error does not count.
 func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	switch {
 	case a == nil:
@@ -119,7 +116,7 @@ func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	return Signal{Source: JudgeSource, Value: a.Grade, Known: true, At: at, Detail: a.Detail}
 }
 
-// PeopleKind is an act of people on an attempt's work.
+// PeopleKind is a user's act on an attempt's work.
 type PeopleKind string
 
 const (
@@ -132,10 +129,10 @@ const (
 	ThumbsDown       PeopleKind = "thumbs_down"
 )
 
-// peopleValues grade people's acts. The numbers are our choice: a pull request may be closed for unrelated reasons.
+// peopleValues grade users' acts (our choice). A pull request may be closed for unrelated reasons.
 var peopleValues = map[PeopleKind]float64{Merged: 1, Approved: 0.9, ThumbsUp: 0.8, ChangesRequested: 0.3, ThumbsDown: 0.2, ClosedUnmerged: 0.1, Reverted: 0}
 
-// PeopleSignal is the signal of a user's act; by is the login.
+// PeopleSignal grades a user's act; by is the login.
 func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 	value, known := peopleValues[kind]
 	if !known {
@@ -148,8 +145,8 @@ func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 	return s
 }
 
-// Each change between the work and its merge lowers the grade, down to a minimum: our choice. It stays above the
-// grade of a review that requests changes, since the work was merged.
+// Each change between the work and its merge lowers the grade, but not to the grade of requested changes (our
+// choice).
 const (
 	changeCost  = 0.2
 	leastMerged = 0.4
@@ -164,11 +161,11 @@ func MergedSignal(changes int, by string, at time.Time) Signal {
 	return s
 }
 
-// people is the deciding signal of people; nil for none. An end of the pull request outranks reviews. The first end
-// of each kind counts, so a repeated merge changes nothing; of those the newest counts, so a revert undoes a merge.
-// The newest review decides.
+// people returns the deciding signal of people; nil for none. An end of the pull request outranks reviews. Of each
+// kind of end the first counts; of these the newest decides, so a revert undoes a merge. Else the newest review
+// decides.
 func people(signals []Signal) *Signal {
-	first := map[PeopleKind]*Signal{} // of each kind of end
+	first := map[PeopleKind]*Signal{} // by kind of end
 	var review, end *Signal
 	for i := range signals {
 		s := &signals[i]
@@ -191,21 +188,19 @@ func people(signals []Signal) *Signal {
 	return cmp.Or(end, review)
 }
 
-// newer is the newer of two signals, or the lower of equal ones: the list's order does not matter.
+// newer returns the newer of two signals, and the lower of simultaneous ones.
 func newer(s, than *Signal) *Signal {
 	if than == nil {
 		return s
 	}
-	// At equal times the lower value wins.
 	if cmp.Or(s.At.Compare(than.At), cmp.Compare(than.Value, s.Value)) > 0 {
 		return s
 	}
 	return than
 }
 
-// The values of a trajectory: a change by itself, plus test runs and calls without failures, minus retries and an
-// early end. A changed tree never goes below lowestChanged, above the floor. How an agent works says little about
-// the work, hence the low weight; the numbers are our choice.
+// Trajectory values: a change, plus test runs and calls without failures, minus retries and an early end. A changed
+// tree stays at or above lowestChanged, above the floor. Our choice.
 const (
 	unchangedValue  = 0.1
 	changedValue    = 0.5
@@ -217,7 +212,7 @@ const (
 	lowestChanged   = 0.15
 )
 
-// TrajectorySignal grades how the agent worked, by its transcript.
+// TrajectorySignal grades the agent's way of working by its transcript.
 func TrajectorySignal(r policy.Receipt, at time.Time) Signal {
 	t := r.Trajectory
 	s := Signal{Source: TrajectorySource, Known: true, At: at, Value: trajectoryValue(r),
@@ -247,21 +242,21 @@ func trajectoryValue(r policy.Receipt) float64 {
 	return max(lowestChanged, v)
 }
 
-// The values of a journal: claims hold, it admits defeat, or a claim is false. The numbers are our choice.
+// Journal values: claims are true, the agent admits defeat, or a claim is false (our choice).
 const (
 	claimsHold   = 0.9
 	admitsDefeat = 0.3
 	claimsFalse  = 0.15
 )
 
-// The words of claims in the agents' own summaries, in lower case; a message without them is no signal.
+// Words of claims in agents' summaries, in lower case. A message without them gives no signal.
 var (
 	defeatWords = regexp.MustCompile("unable to|could not|couldn't|cannot complete|can't complete|not able to|i'm blocked|i am blocked|did not manage|gave up")
 	testsWords  = regexp.MustCompile("tests pass|tests passed|tests are passing|tests now pass|all tests|ran the tests|test suite passes|tests succeed")
 	doneWords   = regexp.MustCompile("fixed|implemented|added|updated|changed|completed|done|resolved|refactored|removed|renamed|created")
 )
 
-// JournalSignal compares the agent's final claims with the facts. It detects lies: claiming success earns nothing.
+// JournalSignal compares the agent's final claims with the facts.
 func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 	text := strings.ToLower(strings.ReplaceAll(r.Final, "’", "'"))
 	tests := testsWords.MatchString(text)

@@ -15,14 +15,14 @@ type Task struct {
 	Labels []string
 	Title  string
 	Body   string
-	Paths  []string // files that MentionedPaths finds
+	Paths  []string // from MentionedPaths
 }
 
 func (t Task) Context() policy.Context {
 	return policy.Context{Repo: strings.ToLower(t.Repo), Category: t.category(), Size: t.size()}
 }
 
-// The bounds of the sizes, in bytes of title and text: 500 are a paragraph, 3,000 a page. Both are our choice.
+// Bounds of the sizes in bytes of title and text: a paragraph and a page (our choice).
 const smallText, mediumText = 500, 3000
 
 func (t Task) size() policy.Size {
@@ -35,7 +35,7 @@ func (t Task) size() policy.Size {
 	return policy.Large
 }
 
-// category is decided by the labels, which a user chose, then by paths of one kind, then by the title.
+// category uses the labels, then paths of one kind, then the title.
 func (t Task) category() policy.Category {
 	for _, label := range t.Labels {
 		if c := categoryOfWords(label); c != policy.Other {
@@ -48,7 +48,7 @@ func (t Task) category() policy.Category {
 	return categoryOfWords(t.Title)
 }
 
-// categoryWords are each category's words, the more specific first: "fix the docs" is docs.
+// categoryWords lists each category's words, specific categories first: "fix the docs" is docs.
 var categoryWords = []struct {
 	category policy.Category
 	words    []string
@@ -62,7 +62,6 @@ var categoryWords = []struct {
 	{policy.Chore, []string{"chore", "ci", "build", "release", "tooling", "infra", "maintenance", "lint"}},
 }
 
-// wordForm matches a word of lower-case ASCII.
 var wordForm = regexp.MustCompile(`[a-z0-9-]+`)
 
 func categoryOfWords(text string) policy.Category {
@@ -75,7 +74,7 @@ func categoryOfWords(text string) policy.Category {
 	return policy.Other
 }
 
-// categoryOfPaths is the common category of all paths; Other for none.
+// categoryOfPaths returns the common category of all paths; Other for none.
 func categoryOfPaths(paths []string) policy.Category {
 	var common policy.Category
 	for _, p := range paths {
@@ -88,7 +87,7 @@ func categoryOfPaths(paths []string) policy.Category {
 	return cmp.Or(common, policy.Other)
 }
 
-// pathKinds decide a file's category by its folders and its name, in lower case. The first match counts.
+// pathKinds map lower-case folders and names to a category. The first match counts.
 var pathKinds = []struct {
 	category policy.Category
 	folders  []string
@@ -119,13 +118,13 @@ func categoryOfPath(p string) policy.Category {
 	return policy.Other
 }
 
-// fileName matches a word that ends as a file's name: an extension of at most five, a letter first.
+// fileName matches a word with a file's extension: a letter and up to four characters.
 var fileName = regexp.MustCompile(`[^/]\.[A-Za-z][A-Za-z0-9]{0,4}$`)
 
-// maxMentioned limits the paths from one text.
+// maxMentioned limits the paths of one text.
 const maxMentioned = 20
 
-// MentionedPaths finds file names in a text, but no addresses or abbreviations such as e.g.
+// MentionedPaths finds file names in a text, without addresses and abbreviations such as e.g.
 func MentionedPaths(text string) []string {
 	var found []string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n`'\"()[]<>,;", r) }) {

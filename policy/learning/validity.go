@@ -11,26 +11,26 @@ import (
 type ValidityRule string
 
 const (
-	// FloorWithWork: a floor grade although it verified, checks passed or people merged the work, by a source whose
-	// floor grades are more often contradicted than confirmed.
+	// FloorWithWork: a floor grade for work that verified, passed checks or was merged, by a source whose floor
+	// grades are more often contradicted than confirmed.
 	FloorWithWork ValidityRule = "floor_with_work"
-	// TopWithoutChange: a top grade although nothing changed.
+	// TopWithoutChange: a top grade without a change.
 	TopWithoutChange ValidityRule = "top_without_change"
-	// StubTranscript: the transcript is too small for an attempt that changed something.
+	// StubTranscript: a transcript too small for an attempt with a change.
 	StubTranscript ValidityRule = "stub_transcript"
-	// Stuck: a source repeated one value so often that its usual distribution does not explain it.
+	// Stuck: one value repeated more often than the source's usual distribution explains.
 	Stuck ValidityRule = "stuck"
-	// Unavailable: a source failed too often within a day.
+	// Unavailable: too many failures within a day.
 	Unavailable ValidityRule = "unavailable"
 )
 
-// Violation is one broken rule: which source broke which rule at which attempt.
+// Violation is a source's broken rule at one attempt.
 type Violation struct {
 	Source  SignalSource `json:"source"`
 	Check   ValidityRule `json:"check"`
 	Attempt string       `json:"attempt"`
 	Reason  string       `json:"reason"`
-	At      time.Time    `json:"at"` // when it was first visible: the attempt's end, or a late signal
+	At      time.Time    `json:"at"` // first visible: at the attempt's end, or with a late signal
 }
 
 type Judged struct {
@@ -38,15 +38,15 @@ type Judged struct {
 	At         time.Time      `json:"at"`
 	Backend    string         `json:"backend"`
 	Context    policy.Context `json:"context"`
-	Grade      Grade          `json:"grade"`                // computed without disbelieved sources
-	Quarantine []string       `json:"quarantine,omitempty"` // why there is no grade although a source gave one; empty for none
+	Grade      Grade          `json:"grade"`                // without disbelieved sources
+	Quarantine []string       `json:"quarantine,omitempty"` // why a source's grade did not count; empty for none
 }
 
-// Learned is the result of all rows, recomputed each time. The zero value is empty.
+// Learned is the result of all rows.
 type Learned struct {
 	rows  []checkedRow
-	of    map[armKey][]int // positions of rows, oldest first
-	found []Violation      // in order of their time
+	of    map[armKey][]int // row positions, oldest first
+	found []Violation      // in order of time
 	agree [sourceCount]Agreement
 	trust trust
 	now   time.Time
@@ -56,13 +56,13 @@ type checkedRow struct {
 	*Graded
 	set signalSet
 	aside
-	broken []string // the row's implausible values
-	reward float64  // meaningful if learnt is set, as weight
-	weight float64  // how many rewards it counts as
+	broken []string // implausible values
+	reward float64  // reward and weight need learnt
+	weight float64  // the number of rewards it counts as
 	learnt bool
 }
 
-// Why a value is not believed.
+// Why a value does not count.
 const (
 	isStuck        = "the source gives the same value again and again"
 	isUnavailable  = "the source fails too often"
@@ -72,8 +72,8 @@ const (
 	isUnfounded    = "it praises an attempt that changed nothing"
 )
 
-// Learn validates all rows and adds up their rewards. It ignores rows and signals after now; of rows with an ID the
-// last counts. It orders rows by their ends.
+// Learn validates all rows and computes their rewards. It ignores rows and signals after now. Of rows with equal IDs
+// the last counts.
 func Learn(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now}
 	c := checks{Learned: &l, streaks: map[string]*[sourceCount]streak{}}
@@ -90,7 +90,7 @@ func (l *Learned) group() {
 	}
 }
 
-// ordered sorts the rows up to now by their ends, each ID once.
+// ordered sorts the rows up to now by end, each ID once.
 func ordered(rows []Graded, now time.Time) []checkedRow {
 	var known []*Graded
 	for i := range rows {
@@ -102,7 +102,7 @@ func ordered(rows []Graded, now time.Time) []checkedRow {
 	checked := make([]checkedRow, 0, len(known))
 	for i, g := range known {
 		if i+1 < len(known) && byEnd(g, known[i+1]) == 0 {
-			continue // of equal rows the last one is kept
+			continue // the last of equal rows is kept
 		}
 		checked = append(checked, checkedRow{Graded: g, set: g.signals()})
 	}
@@ -123,7 +123,7 @@ func upTo(g *Graded, now time.Time) *Graded {
 	return &earlier
 }
 
-// Judged lists all attempts by their ends, with their grades after validation.
+// Judged lists all attempts by end, with their grades after validation.
 func (l Learned) Judged() []Judged {
 	all := make([]Judged, len(l.rows))
 	for i := range l.rows {

@@ -7,17 +7,16 @@ import (
 	"unicode"
 )
 
-// paths matches a path and separates its last part; numbered matches words with a digit: a number, a duration, an
-// address, an identifier.
+// paths matches a path with its last part as a group. numbered matches words with a digit.
 var (
 	paths    = regexp.MustCompile(`[\w.~@+:-]*[/\\][\w.~@+/\\-]*?([\w.@+-]*\.[A-Za-z]{1,6}\b)?(?:[^\w.~@+/\\-]|$)`)
 	numbered = regexp.MustCompile(`[\w-]*\d[\w-]*`)
 )
 
-// minWord is the least length of a word that counts, in letters: units of time and size have one or two.
+// minWord is the least number of letters of a counted word: units of time and size have one or two.
 const minWord = 3
 
-// failureHalf is how much of the beginning and of the end of a long text counts, in bytes: the failure is there.
+// failureHalf limits the counted beginning and end of a long text, in bytes.
 const failureHalf = 64 << 10
 
 func lettersOnly(r rune) rune {
@@ -27,10 +26,8 @@ func lettersOnly(r rune) rune {
 	return -1
 }
 
-// Failure returns the fingerprint of a failure's text without what differs between two equal failures. In addition
-// to what Fingerprint leaves out, it omits words with digits (identifiers, ports, process numbers, durations,
-// addresses) and the folders of paths; a file's name stays if it has an extension. Words of one or two letters do
-// not count.
+// Failure returns the fingerprint of a failure's text. In addition to Fingerprint's removals it drops words with
+// digits, paths' folders, and words of one or two letters. A file's name with an extension stays.
 func Failure(text string) Print {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(ends(text)) {
@@ -55,8 +52,8 @@ func ends(text string) string {
 	return text
 }
 
-// frame matches a frame of a stack trace with its file and, where it tells one, its function: of Python; of
-// JavaScript or Java, twice; of Go; and of Rust, twice.
+// frame matches a stack frame with its file and, if present, its function: Python; JavaScript or Java (two forms);
+// Go; Rust (two forms).
 var frame = regexp.MustCompile(`(?m)File "([^"\n]+)", line \d+, in (\S+)` +
 	`|\bat (?:async |new )?([\w.$<>/ ]+?) ?\(([^()\n]+?)(?::\d+)+\)` +
 	`|^\s*at (?:async )?(\S+?):\d+:\d+$` +
@@ -64,21 +61,19 @@ var frame = regexp.MustCompile(`(?m)File "([^"\n]+)", line \d+, in (\S+)` +
 	`|^\s*\d+: +([\w:<>{}]+)\n\s+at (\S+\.rs):\d+` +
 	`|panicked at ([^\s:]+\.rs):\d+`)
 
-// Bounds of the frames.
 const (
-	nearFrames = 3  // of each trace, the nearest to the failure
+	nearFrames = 3  // of each trace, nearest to the failure
 	maxFrames  = 64 // of a text
-	maxGap     = 3  // lines of source between two frames of a trace
+	maxGap     = 3  // source lines between two frames of a trace
 )
 
-// Frames returns sorted hashes of the first frames of the stack traces in a failure's text: the functions nearest
-// to each failure, with their files' names, without folders and line numbers. It is empty for a text without a
-// trace.
+// Frames returns sorted hashes of each stack trace's frames nearest to the failure: function and file name. It is
+// empty without a trace.
 func Frames(text string) []Print {
 	var all, trace []Print
 	last, python := 0, false
 	end := func() {
-		if python { // its nearest frame is last
+		if python { // Python prints the nearest frame last
 			slices.Reverse(trace)
 		}
 		all = append(all, trace[:min(len(trace), nearFrames)]...)
@@ -106,7 +101,7 @@ func Frames(text string) []Print {
 	return all[:min(len(all), maxFrames)]
 }
 
-// Shared is the share of the elements of either list that are in both.
+// Shared returns the share of two lists' elements that are in both.
 func Shared[E comparable](a, b []E) float64 {
 	both := 0
 	for _, e := range a {

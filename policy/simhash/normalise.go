@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// The definition of the fingerprint, to the letter: these are removed, in this
-// order. Then white space becomes single spaces and ASCII letters lower-case.
+// The definition of the fingerprint: the removals in this order, then single spaces and lower-case ASCII.
 var (
 	removals = []*regexp.Regexp{
 		regexp.MustCompile(`\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b`),
@@ -18,9 +17,8 @@ var (
 	spaces = regexp.MustCompile(`\s+`)
 )
 
-// Normalise removes from text what changes between two equal attempts: UUIDs,
-// cuid-like identifiers, time stamps, hashes of 8 to 64 hexadecimal digits and
-// the numbers that start lines. It is the definition and slow; scan is the fast way.
+// Normalise removes text that differs between two equal attempts: UUIDs, cuid-like identifiers, time stamps, hashes
+// of 8 to 64 hexadecimal digits, and line numbers. It is the slow definition of scan.
 func Normalise(text string) string {
 	for _, r := range removals {
 		text = r.ReplaceAllLiteralString(text, "")
@@ -32,12 +30,9 @@ func Normalise(text string) string {
 	return string(normal)
 }
 
-// The first four removals, each as a question about the start of a text: how many
-// bytes does the rule remove here? The answer 0 is no.
+// The first four removals as functions that return the number of bytes to remove at the start of a text.
 //
-// Rules 1, 2 and 4 are anchored by \b at both ends and hold word characters at
-// both ends. They can therefore match only at the start of a maximal run of
-// word characters, and only up to the end of one; the callers see to the start.
+// Rules 1, 2 and 4 match only whole maximal runs of word characters. Callers check the start of the run.
 
 func uuidAt(text string) int {
 	const form = "00000000-0000-0000-0000-000000000000"
@@ -50,7 +45,7 @@ func uuidAt(text string) int {
 	return len(form)
 }
 
-// identifierAt is rule 2 (cuid-like identifiers) for the run of n word characters at the start of text.
+// identifierAt is rule 2 (cuid-like identifiers) for a run of n word characters.
 func identifierAt(text string, n int) int {
 	if n < 2+20 || n > 2+30 {
 		return 0
@@ -69,7 +64,7 @@ func identifierAt(text string, n int) int {
 	return n
 }
 
-// timestampAt is rule 3. Without \b it may match in the middle of a run.
+// timestampAt is rule 3, which may match inside a run.
 func timestampAt(text string) int {
 	const form = "0000-00-00T00:00:00"
 	if !fits(text, form, isDigit) {
@@ -78,7 +73,7 @@ func timestampAt(text string) int {
 	return len(form) + leading(text[len(form):], isStamp)
 }
 
-// fits reports whether text begins like a form, in which 0 stands for a byte of the classes.
+// fits reports whether text begins like form, where 0 matches a byte of the classes.
 func fits(text, form string, classes byte) bool {
 	if len(text) < len(form) {
 		return false
@@ -108,19 +103,18 @@ func hashAt(n int, shared byte) int {
 	return n
 }
 
-// The classes of bytes that the rules of the fingerprint distinguish. Bytes of 0x80 and
-// more are in no class: \b, \d and \s are ASCII in Go's regexp syntax.
+// Classes of bytes. Bytes from 0x80 on have no class: \b, \d and \s are ASCII in Go's regexp syntax.
 const (
 	isDigit byte = 1 << iota // \d
 	isHex                    // [0-9A-Fa-f]
 	isAlnum                  // [0-9A-Za-z]
-	isWord                   // [0-9A-Za-z_], what \b looks at
+	isWord                   // [0-9A-Za-z_], for \b
 	isSpace                  // \s
 	isUpper                  // [A-Z]; equals the bit that makes a letter lower-case
-	isStamp                  // [.\dZ], what may end a time stamp
+	isStamp                  // [.\dZ], the end of a time stamp
 )
 
-// class gives the classes of each byte. It is read-only.
+// class maps each byte to its classes. It is read-only.
 var class = func() (table [256]byte) {
 	for _, of := range []struct {
 		bytes   string
@@ -145,11 +139,10 @@ var class = func() (table [256]byte) {
 
 func is(b, classes byte) bool { return class[b]&classes != 0 }
 
-// lower makes an ASCII letter lower-case and leaves every other byte alone.
+// lower returns a byte's lower-case ASCII letter, or the byte.
 func lower(b byte) byte { return b | class[b]&isUpper }
 
-// run returns the length of the run of word characters at the start of text
-// and the classes that all of them share; a run of length 0 shares all.
+// run returns the length of text's leading run of word characters, and their common classes.
 func run(text string) (n int, shared byte) {
 	shared = 0xff
 	for n < len(text) && is(text[n], isWord) {
@@ -159,7 +152,7 @@ func run(text string) (n int, shared byte) {
 	return n, shared
 }
 
-// leading returns the length of the run of bytes of the given classes at the start of text.
+// leading returns the length of text's leading run of bytes of the given classes.
 func leading(text string, classes byte) int {
 	n := 0
 	for n < len(text) && is(text[n], classes) {

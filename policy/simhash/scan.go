@@ -11,14 +11,10 @@ const (
 	afterNumber              // only white space since a removed line number
 )
 
-// scan computes the fingerprint in a single pass over the words of text, and without allocating.
-//
-// The rules are consecutive removals, and each sees the result of the ones before. A single pass
-// agrees with them because rules 1, 2 and 4 remove whole runs of word characters, so what remains on both
-// sides cannot join to a longer run, and because rule 5 removes nothing but starts of lines. Rule 3 has no
-// \b: where a time stamp stands next to a word character, removing it can make a new hash (1234<time
-// stamp>5678), and where its end runs into an identifier, that one had to go first. In these cases ok is
-// false, and the caller has to take the long way.
+// scan computes the fingerprint in one pass without allocating. Rules 1, 2 and 4 remove whole runs of word characters
+// and rule 5 only line starts, so one pass gives the same result as consecutive removals. Rule 3 has no \b: removing
+// a time stamp can join its neighbours (1234<time stamp>5678), or its end can run into an identifier. Then ok is
+// false, and the caller must use Normalise.
 func scan(text string) (p Print, ok bool) {
 	var s shingles
 	at := lineStart
@@ -35,8 +31,8 @@ func scan(text string) (p Print, ok bool) {
 				at = lineStart
 			}
 		case afterNumber:
-			// A removed number takes the white space behind it along. What follows
-			// begins a line only if that white space ends with a line end.
+			// The white space after a removed number is removed too. The next word begins a line only if that white
+			// space ends with a line end.
 			begins = n > 0 && text[i-1] == '\n'
 		}
 		end := i
@@ -62,7 +58,7 @@ func scan(text string) (p Print, ok bool) {
 	return s.print(), true
 }
 
-// white returns the length of the white space at the start of text, and whether it holds a line end.
+// white returns the length of text's leading white space, and whether it has a line end.
 func white(text string) (n int, newline bool) {
 	for n < len(text) && is(text[n], isSpace) {
 		if text[n] == '\n' {
@@ -73,9 +69,8 @@ func white(text string) (n int, newline bool) {
 	return n, newline
 }
 
-// lineNumber returns how much of a word at the start of a line is a line number
-// in the sense of rule 5. behind is the text after the word. A number of 8 to
-// 64 digits is a hash: rule 4 removes it before rule 5 looks.
+// lineNumber returns the length of a line number (rule 5) at the start of a word; behind is the following text. Rule
+// 4 removes numbers of 8 to 64 digits first.
 func lineNumber(word, behind string) int {
 	n := leading(word, isDigit)
 	if n == 0 || hashAt(n, isHex) > 0 {
@@ -94,10 +89,9 @@ func lineNumber(word, behind string) int {
 	return 0
 }
 
-// word hashes a word without what rules 1 to 4 remove from it. some is false
-// where nothing is left; ok is false where a single pass cannot tell.
+// word hashes a word after rules 1 to 4. some is false if nothing is left. ok is false if one pass cannot tell.
 func (s *shingles) word(word string) (some, ok bool) {
-	const shortest = 8 // of what rules 1 to 4 remove: a hash of 8 digits
+	const shortest = 8 // the shortest removal: a hash of 8 digits
 	if len(word) < shortest {
 		if word == "" {
 			return false, true
@@ -110,7 +104,7 @@ func (s *shingles) word(word string) (some, ok bool) {
 	return s.longWord(word)
 }
 
-// longWord is word for one that may hold something to remove.
+// longWord is word for a word long enough for removals.
 func (s *shingles) longWord(word string) (some, ok bool) {
 	keep := func(part string) {
 		if part == "" {
@@ -122,7 +116,7 @@ func (s *shingles) longWord(word string) (some, ok bool) {
 		}
 		s.extend(part)
 	}
-	kept := 0 // what is before this index is hashed or removed
+	kept := 0 // everything before this index is hashed or removed
 	for i := 0; i < len(word); {
 		n, shared := run(word[i:])
 		if n == 0 {
@@ -148,8 +142,8 @@ func (s *shingles) longWord(word string) (some, ok bool) {
 	return some, true
 }
 
-// removable returns how much rules 1 to 4 remove at the start of a run of n
-// word characters that share the given classes.
+// removable returns the length that rules 1 to 4 remove at the start of a run of n word characters with the given
+// common classes.
 func removable(text string, n int, shared byte) (drop int, ok bool) {
 	if n == 8 && shared&isHex != 0 {
 		if drop = uuidAt(text); drop > 0 {
@@ -169,8 +163,8 @@ func removable(text string, n int, shared byte) (drop int, ok bool) {
 
 func dashAt(text string, n int) bool { return n < len(text) && text[n] == '-' }
 
-// standsAlone reports whether the time stamp that is the first n bytes of text can go without touching
-// anything else: no word character follows, and its last digits are not the beginning of a UUID.
+// standsAlone reports whether the time stamp in the first n bytes can be removed alone: no word character follows,
+// and its last digits do not begin a UUID.
 func standsAlone(text string, n int) bool {
 	if n == len(text) {
 		return true

@@ -7,17 +7,14 @@ import (
 	"strings"
 )
 
-// The parameters of 64-bit FNV-1a.
+// Parameters of 64-bit FNV-1a.
 const (
 	fnvBasis = 14695981039346656037
 	fnvPrime = 1099511628211
 )
 
-// shingles hashes every three consecutive words while the words go by. Three chains are open at a time: one
-// started two words ago, one started one word ago, and one started with this word. They do not wait for each
-// other, which makes the three together about as fast as one.
-//
-// Its use is begin, any number of extend, end, for each word; then print.
+// shingles hashes every three consecutive words in one pass, with three open chains that started two, one and no
+// words ago. Call begin, extend (any number of times) and end for each word; then print.
 type shingles struct {
 	third, second, first uint64 // this word is the chain's third, second, first one
 	words                int
@@ -60,13 +57,12 @@ func (s *shingles) print() Print {
 	return s.votes.majority()
 }
 
-// tally counts, for each of the 64 bits, in how many hashes it is set. The counters are bit-sliced: plane k
-// holds bit k of all 64 counters. Each level holds back every other plane, so that a full adder takes two at
-// a time and an addition costs about one full adder on average (Harley and Seal).
+// tally counts, for each of the 64 bits, the hashes that have it set. Bit-sliced counters: plane k holds bit k of all
+// 64 counters. Each level holds every other plane, so an addition costs about one full adder (Harley and Seal).
 type tally struct {
 	n    uint64 // hashes added
 	sum  [64]uint64
-	held [64]uint64 // held[k] waits for its partner where bit k of n is set
+	held [64]uint64 // held[k] waits for its partner if bit k of n is set
 }
 
 func (t *tally) add(hash uint64) {
@@ -101,25 +97,15 @@ func (t *tally) majority() Print {
 	return p
 }
 
-// Print is the fingerprint of a text: 64 bits that differ in few places if two texts share most of their three-word
-// sequences (a SimHash).
-//
-// The zero value is the fingerprint of empty text. It says nothing about likeness: callers must not call two zero
-// prints similar.
+// Print is a text's 64-bit SimHash: similar texts differ in few bits. Zero is the fingerprint of empty text; do not
+// compare it.
 type Print uint64
 
-// Fingerprint returns the fingerprint of text. Time stamps, identifiers, hashes, line numbers, case and white
-// space do not count: what Normalise leaves is split at spaces, every three consecutive words are hashed with
-// 64-bit FNV-1a (fewer than three words are one shingle), and a bit of the fingerprint is set where more of
-// these hashes have it set than clear.
+// Fingerprint returns the fingerprint of text. Normalise's result is split at spaces, and every three consecutive
+// words are hashed with 64-bit FNV-1a; fewer words are one shingle. A bit is set if most hashes have it set.
 //
-// The definition is fixed, so that other implementations agree bit for bit and
-// prints kept in a log stay comparable.
-//
-// Bytes that are not valid UTF-8 are ordinary characters that are neither
-// white space nor part of a word, as in Go's regexp package.
-//
-// It does not allocate, except for the rare text in which removing a time stamp joins two words (see scan).
+// The definition is fixed: stored prints and other implementations must agree bit for bit. Invalid UTF-8 bytes are
+// ordinary characters outside words, as in Go's regexp package.
 func Fingerprint(text string) Print {
 	if p, ok := scan(text); ok {
 		return p
@@ -133,24 +119,22 @@ func Fingerprint(text string) Print {
 	return s.print()
 }
 
-// Similarity is the share of bits, 0..1, in which two fingerprints agree. At 64
-// bits a similarity of at least 0.85 means a distance of at most 9.
+// Similarity returns the share of equal bits, 0..1. At least 0.85 means at most 9 different bits of 64.
 func Similarity(a, b Print) float64 {
 	return 1 - float64(bits.OnesCount64(uint64(a^b)))/64
 }
 
-// String returns the fingerprint as 16 lower-case hexadecimal digits.
+// String returns 16 lower-case hexadecimal digits.
 func (p Print) String() string {
 	return fmt.Sprintf("%016x", uint64(p))
 }
 
-// MarshalText writes the form of String, so that JSON carries a string: many
-// readers of JSON cannot hold a 64-bit number exactly.
+// MarshalText writes String's form: many JSON readers cannot hold a 64-bit number exactly.
 func (p Print) MarshalText() ([]byte, error) {
 	return []byte(p.String()), nil
 }
 
-// UnmarshalText reads the form of String; empty text is the zero Print.
+// UnmarshalText reads String's form; empty text is zero.
 func (p *Print) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*p = 0
@@ -164,7 +148,7 @@ func (p *Print) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Words is the number of words of text that its fingerprint is made of.
+// Words counts the words behind text's fingerprint.
 func Words(text string) int {
 	n := 0
 	for range strings.FieldsFuncSeq(Normalise(text), func(r rune) bool { return r == ' ' }) {

@@ -1,5 +1,5 @@
-// Package learningtest makes up attempts of backends whose quality is known, graded by made-up signals. The tests of
-// package learning and the worlds of lab/worlds let the real validation and the real choice work on them.
+// Package learningtest simulates attempts of backends with known quality, for the tests of package learning and for
+// lab/worlds.
 package learningtest
 
 import (
@@ -12,65 +12,63 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// Scenario is how the backends and the signals of a made-up world behave. Zero is a
-// world of one context, whose backends stay as they are and whose signals are honest.
+// Scenario configures the backends and signals of a simulated world. The zero value has one context, constant
+// backends and honest signals.
 type Scenario struct {
 	Name    string
-	Ordered bool // the configured order is the right one
-	Many    bool // twelve contexts, in which backends differ
-	Drifts  bool // every driftEvery attempts one backend becomes another
-	Delayed bool // only people speak, up to two weeks later
-	Missing bool // nobody says anything about half of the attempts
+	Ordered bool // the configured order is right
+	Many    bool // twelve contexts with different backends
+	Drifts  bool // one backend changes every driftEvery attempts
+	Delayed bool // only people give signals, up to two weeks later
+	Missing bool // half of the attempts have no signal
 	Judge   Judge
 }
 
-// Judge is what a judge does, beside answering honestly.
+// Judge is a judge's misbehaviour; empty for an honest one.
 type Judge string
 
 const (
-	Failing  Judge = "failing"    // one answer in five is the floor, since its quota is exhausted
-	Stuck    Judge = "stuck"      // for a third of the time it says the same
-	Random   Judge = "random"     // whatever it is shown, it says anything
-	Inverted Judge = "inverted"   // it calls bad work good
-	Partial  Judge = "partial"    // it praises the worst backend, whatever that does
-	Mistaken Judge = "mistaken"   // of two in five attempts of the best backend it sees the log of another attempt, as what reads the transcript does
+	Failing  Judge = "failing"    // one answer in five is the floor: the quota is exhausted
+	Stuck    Judge = "stuck"      // the same value for a third of the time
+	Random   Judge = "random"     // random values
+	Inverted Judge = "inverted"   // calls bad work good
+	Partial  Judge = "partial"    // praises the worst backend always
+	Mistaken Judge = "mistaken"   // confuses two in five attempts of the best backend with another attempt
 	Harsh    Judge = "harsh"      // honest, between 0.02 and 0.3
 	PassFail Judge = "pass, fail" // honest, 0 or 1
 	Generous Judge = "generous"   // honest, between 0.8 and 1
 )
 
-// Place is one world's size: backends, and attempts a week.
+// Place is a world's size: backends, and attempts a week.
 type Place struct{ Arms, Weekly int }
 
-// Seed is one run of one scenario.
+// Seed is one run of a scenario.
 type Seed struct {
 	Scenario
 	Place
 	N uint64
 }
 
-// The numbers of the made-up world. None of them is measured; they are chosen to
-// be neither kind nor cruel.
+// The world's numbers are our choice, not measured.
 const (
-	worst, best   = 0.15, 0.85 // the qualities of backends lie between, evenly
-	spread        = 0.2        // the standard deviation of a backend's quality over contexts
-	driftEvery    = 125        // attempts, on average, between two changes of a backend
+	worst, best   = 0.15, 0.85 // bounds of backends' qualities, uniformly distributed
+	spread        = 0.2        // standard deviation of a backend's quality over contexts
+	driftEvery    = 125        // average attempts between two changes of a backend
 	lasts         = 20 * time.Minute
 	verified      = 0.6  // share of attempts in repositories with a verifier
 	Judged        = 0.8  // share of attempts that the judge answers
-	heard         = 0.5  // share of attempts that people say something of
+	heard         = 0.5  // share of attempts with a signal of people
 	pushes        = 0.95 // share of attempts that push commits
 	verifierRight = 0.95 // probability that the verifier passes good work
-	verifierMiss  = 0.2  // probability that it passes bad work
-	goodJudged    = 0.8  // what the judge gives good work on average
-	badJudged     = 0.35 // and bad work
+	verifierMiss  = 0.2  // probability that the verifier passes bad work
+	goodJudged    = 0.8  // the judge's average grade of good work
+	badJudged     = 0.35 // and of bad work
 	judgeSpread   = 0.12 // its standard deviation
 	peopleWait    = 5 * 24 * time.Hour
 	longWait      = 14 * 24 * time.Hour
 )
 
-// World is what happens with one seed: how good each backend is at each time,
-// and what each attempt would come to. It does not depend on what is chosen.
+// World has each backend's quality over time, and each attempt's result, for one seed. It does not depend on choices.
 type World struct {
 	Seed
 	Quality  [][]float64 // by attempt, then arm: the probability of good work
@@ -126,19 +124,18 @@ func (w World) context(c policy.Context, arm int) *rand.Rand {
 	return rand.New(rand.NewPCG(w.N, h<<8|uint64(arm)))
 }
 
-// Chance is a source of its own for each attempt, arm and purpose, so that two
-// policies that choose the same arm see the same attempt.
+// Chance returns a random source for each attempt, arm and purpose. Two policies with the same choice see the same
+// attempt.
 func (w World) Chance(attempt, arm int, purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(w.N<<8|purpose, uint64(attempt)<<16|uint64(arm)<<8|uint64(w.Arms)))
 }
 
-// Apart is the time between two attempts.
+// Apart returns the time between two attempts.
 func (w World) Apart() time.Duration { return 7 * 24 * time.Hour / time.Duration(w.Weekly) }
 
 func Backend(arm int) string { return fmt.Sprintf("backend-%d", arm+1) }
 
-// Attempt makes the row of an attempt, and the signal of people that comes later,
-// if any.
+// Attempt returns an attempt's row, and the later signal of people, if any.
 func (w World) Attempt(i, arm int) (row learning.Graded, late *learning.Signal) {
 	chance := w.Chance(i, arm, 2)
 	good := chance.Float64() < w.Quality[i][arm]
@@ -191,7 +188,7 @@ func judgeOf(chance *rand.Rand, good bool) float64 {
 	return min(1, max(0, mean+judgeSpread*chance.NormFloat64()))
 }
 
-// worked is the trajectory: good work is a little tidier.
+// worked returns the trajectory: good work has fewer errors.
 func worked(chance *rand.Rand, good bool, r policy.Receipt, bytes int64, at time.Time) learning.Signal {
 	r.ToolCalls = 10 + chance.IntN(60)
 	r.Edits.Operations = 1 + chance.IntN(12)
@@ -206,7 +203,7 @@ func worked(chance *rand.Rand, good bool, r policy.Receipt, bytes int64, at time
 	return learning.TrajectorySignal(r, at)
 }
 
-// people says what somebody did with the work, some days later; nil for nothing.
+// people returns a user's later act on the work; nil for none.
 func people(chance *rand.Rand, good bool, end time.Time, most time.Duration) *learning.Signal {
 	speaks, wait, right := chance.Float64() < heard, time.Duration(chance.Float64()*float64(most)), chance.Float64() < 0.9
 	if !speaks {
@@ -220,7 +217,7 @@ func people(chance *rand.Rand, good bool, end time.Time, most time.Duration) *le
 	return &s
 }
 
-// corrupt lets the scenario's judge answer instead of the honest one.
+// corrupt replaces the honest judge's answer by the scenario's.
 func (w World) corrupt(row *learning.Graded, i, arm int, good bool) {
 	s := row.Signals[1]
 	if !s.Known || w.Judge == "" {
