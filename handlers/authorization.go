@@ -1,7 +1,6 @@
 package handlers
 
-// GitHubAppAuthorization handles a user's revoked login of the App ("Revoke" on their settings page at GitHub):
-// their sessions on the pages end.
+// GitHubAppAuthorization ends the page sessions of users who revoke the App's login at GitHub.
 type GitHubAppAuthorization struct{ handler }
 
 func authorization(p *payload) []Activity {

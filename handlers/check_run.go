@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// CheckRun handles the results of other Apps and the buttons of Pawl's own check runs. policy decides by the App.
+// CheckRun handles other Apps' results and the buttons of Pawl's check runs.
 type CheckRun struct{ handler }
 
 func checkRun(p *payload) []Activity {
@@ -26,7 +26,7 @@ func checkRun(p *payload) []Activity {
 	}
 	who := p.Sender
 	switch {
-	case p.CheckSuite.App.ID != 0: // every commit has a suite, even without Pawl's check run
+	case p.CheckSuite.App.ID != 0: // every commit has suites, even without Pawl's check run
 		if p.Action != "rerequested" {
 			return nil
 		}
@@ -56,7 +56,7 @@ func pressed(who feedback.Actor, app int64, button, sha string) *feedback.Remark
 	return &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: app, Name: button, SHA: sha}
 }
 
-// button sets the pressed button: of one of Pawl's check runs, or GitHub's own "Re-run", which means retry.
+// button sets the pressed button. GitHub's own "Re-run" means retry.
 func (p *payload) button(it *Activity) {
 	cr, button := p.CheckRun, "retry"
 	if p.Action == "requested_action" {
@@ -66,7 +66,7 @@ func (p *payload) button(it *Activity) {
 		}
 		button = p.RequestedAction.Identifier
 	}
-	// The external id of Pawl's check run looks like "pawl/severity:owner/repo#n".
+	// Pawl's external ids look like "pawl/severity:owner/repo#n".
 	_, issue, _ := strings.Cut(cr.ExternalID, ":")
 	t, err := thread.Parse(issue)
 	if err != nil || !strings.EqualFold(t.Repo(), p.Repo.FullName) {
@@ -77,7 +77,7 @@ func (p *payload) button(it *Activity) {
 	it.What = Remarked{Remark: pressed(p.Sender, cr.App.ID, button, cr.HeadSHA)}
 }
 
-// thread is the thread of a commit's checks: by the branch even before the pull request is known as the thread's.
+// thread returns the thread of a commit's checks. The branch counts first: the pull request may not be known yet.
 func (s suite) thread() int {
 	if n, ok := issueOfBranch(s.HeadBranch); ok {
 		return n
@@ -88,7 +88,7 @@ func (s suite) thread() int {
 	return 0
 }
 
-// issueOfBranch is the issue's number in the name of Pawl's branch.
+// issueOfBranch returns the issue's number in Pawl's branch name.
 func issueOfBranch(branch string) (int, bool) {
 	number, ok := strings.CutPrefix(branch, thread.BranchPrefix)
 	if !ok {

@@ -14,14 +14,14 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// changesConfig reports whether a push changes the repository's configuration, by its commits.
+// changesConfig reports whether a push's commits change the repository's configuration.
 func (p *payload) changesConfig() bool {
 	return slices.ContainsFunc(p.Commits, func(c pushed) bool {
 		return slices.Contains(slices.Concat(c.Added, c.Modified, c.Removed), config.RepoFile)
 	})
 }
 
-// forkConfig is the configuration at the head of a pull request from a fork, whose pushes Pawl does not get.
+// forkConfig checks the configuration at the head of a fork's pull request. Pawl gets no pushes from forks.
 func (p *payload) forkConfig() []Activity {
 	switch p.Action {
 	case "opened", "synchronize":
@@ -34,8 +34,7 @@ func (p *payload) forkConfig() []Activity {
 	return []Activity{{Repo: p.repo(), What: configured{commit: p.Pull.Head.SHA, base: p.Pull.Base.SHA}}}
 }
 
-// decide reports the errors of a changed repository configuration on its commit, once. It only reads the file, and
-// runs nothing of the commit. It compares with the base to see whether the file changed.
+// decide reports errors of a changed repository configuration on its commit, once. It runs nothing from the commit.
 func (c configured) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	note, err := h.checkConfig(ctx, it.Repo, c, guid)
 	if isAny(err, forge.ErrNotFound, forge.ErrForbidden, forge.ErrUninstalled, forge.ErrInvalid) {
@@ -71,8 +70,8 @@ func (h *Handlers) checkConfig(ctx context.Context, repo forge.Repo, c configure
 	return h.makeOnce(ctx, repo, run, guid)
 }
 
-// makeOnce makes a check run unless it exists. Of several deliveries about one commit, on any nodes, one makes it;
-// the others need not wait, since that delivery is retried until it is handled.
+// makeOnce creates a check run unless it exists. One delivery per commit creates it, over all nodes; others need not
+// wait, since a failed delivery is retried.
 func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.CheckRun, guid string) (string, error) {
 	key := fmt.Sprintf("%s/%s %s", repo.Owner, repo.Name, run.ExternalID)
 	mine := false
@@ -98,28 +97,27 @@ func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.Chec
 	return note, h.changeMakers(ctx, func(_ time.Time, makers map[string]maker) { delete(makers, key) })
 }
 
-// maker is the delivery that makes a check run, since At.
+// maker is the delivery that has been creating a check run since At.
 type maker struct {
 	Delivery string    `json:"delivery"`
 	At       time.Time `json:"at"`
 }
 
-// makerTime is longer than one try of a delivery. After it any delivery may make the check run.
+// makerTime exceeds one try of a delivery. After it any delivery may create the check run.
 const makerTime = time.Hour
 
-// changeMakers changes the makers of check runs, for all nodes.
 func (h *Handlers) changeMakers(ctx context.Context, change func(now time.Time, makers map[string]maker)) error {
 	return h.Store.UpdateShared(ctx, "makers of config checks", func(now time.Time, old []byte) []byte {
 		makers := map[string]maker{}
 		_ = json.Unmarshal(old, &makers) // no makers yet
 		maps.DeleteFunc(makers, func(_ string, m maker) bool { return now.Sub(m.At).Abs() > makerTime })
 		change(now, makers)
-		next, _ := json.Marshal(makers) // texts and times always marshal
+		next, _ := json.Marshal(makers) // always marshals
 		return next
 	})
 }
 
-// sameConfig reports whether a pull request leaves the file as at its base, or at its branch's start.
+// sameConfig reports whether the file equals the pull request's base or the branch's start.
 func (h *Handlers) sameConfig(ctx context.Context, repo forge.Repo, c configured, f forge.File) (bool, error) {
 	same := func(sha string) (bool, error) {
 		before, err := h.Forge.Repositories.File(ctx, repo, config.RepoFile, sha)

@@ -2,7 +2,7 @@ package handlers
 
 import "github.com/pawlbot/pawl/solver/thread"
 
-// Delete handles a deleted branch, which ends the work on its issue.
+// Delete ends the work on an issue if its branch is deleted.
 type Delete struct{ handler }
 
 func branchDeleted(p *payload) []Activity {

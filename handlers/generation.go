@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// descends is the generation of Pawl's own work of a thread that something other than a user's comment begins, and
-// its cause. A thread that Pawl works on already keeps its generation; zero is people's work.
+// descends returns the generation and cause of a thread that no user's comment begins. Tracked threads keep their
+// generation; 0 is a user's work.
 func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (generation int, cause string, err error) {
 	o := origin{
 		text:    it.Snapshot.Title + "\n" + it.Snapshot.Body,
@@ -26,7 +26,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		created: it.created,
 		typed:   feedback.Typed(r.Actor, r.Source, it.Target.Kind),
 	}
-	if o.typed && (s.Tracked() || !o.byProgram(it.MadeAt)) { // it begins a new chain
+	if o.typed && (s.Tracked() || !o.byProgram(it.MadeAt)) { // begins a new chain
 		return 0, "", nil
 	}
 	if s.Tracked() {
@@ -59,31 +59,30 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	return generation, cause, nil
 }
 
-// origin is the cause of a new thread, and the threads near it.
+// origin describes a new thread and the threads near it.
 type origin struct {
 	text, body, author string
 	created            time.Time
-	typed              bool // a user asks for work in a comment or by a button
+	typed              bool // a user asks in a comment or by a button
 	own                bool // Pawl itself opened the thread
 
 	derived int            // nearby threads from Pawl's own work
 	beside  []contemporary // threads connected only by time
 }
 
-// contemporary is a thread whose agent worked when another one was opened.
+// contemporary is a thread whose agent was working when another thread was opened.
 type contemporary struct {
 	thread     thread.ID
 	generation int
 }
 
-// byProgram reports whether a command under an issue may come from the program that opened it: it came at once, and
-// the issue names others.
+// byProgram reports whether the program that opened an issue may have written a command: it came at once, and the
+// issue refers to other threads.
 func (o *origin) byProgram(commanded time.Time) bool {
 	return commanded.Sub(o.created) <= atOnce && references.MatchString(o.text)
 }
 
-// from says why the thread follows from Pawl's work on another thread, n; empty if it does not, or if only the time
-// suggests it.
+// from returns why the thread follows from Pawl's work on thread n; else empty. If only the time matches, it notes n.
 func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (cause string, err error) {
 	if refers(o.text, n, of) {
 		return "it refers to Pawl's own work on " + n.String(), nil
@@ -107,8 +106,7 @@ func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (caus
 	return "", nil
 }
 
-// byTime is the generation of a thread that was opened while an agent ran or shortly after, without another
-// connection.
+// byTime returns the generation of a thread opened while an agent ran or shortly after.
 func (o *origin) byTime() (generation int, cause string) {
 	if o.typed {
 		return 0, ""
@@ -119,8 +117,8 @@ func (o *origin) byTime() (generation int, cause string) {
 		}
 		return 0, ""
 	}
-	// The lowest generation counts: a user who opens issues while agents work is no chain of agents. But a writer
-	// who opens one after the other may be, so of many the highest counts.
+	// Usually the lowest generation counts: a user may open issues while agents work. With many derived threads the
+	// highest counts: the writer may be a chain of agents.
 	slices.SortStableFunc(o.beside, func(a, b contemporary) int { return a.generation - b.generation })
 	from := o.beside[0]
 	if o.derived >= maxBeside {
@@ -129,11 +127,10 @@ func (o *origin) byTime() (generation int, cause string) {
 	return from.generation + 1, "it was opened by " + o.author + " while or shortly after Pawl worked on " + from.thread.String()
 }
 
-// atOnce is how soon after an issue's opening a command there counts as its program's.
+// A command within atOnce after an issue's opening counts as its program's.
 const atOnce = 10 * time.Second
 
-// maxBeside is how many nearby threads may come from Pawl's own work before a new thread no longer counts as
-// chance.
+// maxBeside limits the nearby derived threads that count as chance.
 const maxBeside = 5
 
 func asked(s thread.State, login string) bool {
@@ -149,7 +146,7 @@ func ranAt(s thread.State, at time.Time) bool {
 	})
 }
 
-// ran reports whether an attempt that began at a time ran at another, or ended shortly before that.
+// ran reports whether an attempt that began at a time was running at another time, or ended shortly before.
 func ran(a thread.Attempt, began, at time.Time) bool {
 	if at.Before(began) {
 		return false
@@ -157,11 +154,10 @@ func ran(a thread.Attempt, began, at time.Time) bool {
 	return a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter))
 }
 
-// references are a text's mentions of an issue, a pull request or Pawl's branch of its repository.
+// references matches a text's references to an issue, a pull request or Pawl's branch.
 var references = regexp.MustCompile(`(?:#|/pull/|/issues/|` + regexp.QuoteMeta(thread.BranchPrefix) + `)(\d+)\b`)
 
-// refers reports whether a text names a thread's result: its branch or its pull request. The issue's own number is
-// people's.
+// refers reports whether a text names a thread's branch or pull request. The issue's own number does not count.
 func refers(text string, t thread.ID, s thread.State) bool {
 	for _, m := range references.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(m[1])
@@ -183,13 +179,11 @@ func opened(s thread.State, pull int) bool {
 	return pull != 0 && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool { return a.Pull == pull })
 }
 
-// ownAfter is how long after an attempt's end a remark may still be the agent's: GitHub's clock and the machine's
-// may differ.
+// ownAfter allows for clock differences: a remark this long after an attempt's end may be the agent's.
 const ownAfter = 2 * time.Minute
 
-// authored reports whether an agent itself made the remark, through a user's token: the remark consists of words
-// from attempts that ran at the time, on this thread or on others of the repository. Of an edited description only
-// the additions count.
+// authored reports whether an agent wrote the remark through a user's token, in an attempt that was running on this
+// or another thread of the repository. Of an edited description only the additions count.
 func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
 	near, err := h.Store.Near(ctx, t)
 	if err != nil {
@@ -198,7 +192,7 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 	var agents []feedback.Authored
 	for _, n := range append([]thread.ID{t}, near...) {
 		events, state, err := thread.Load(ctx, h.Store, n)
-		if err != nil && events == nil { // the store does not answer
+		if err != nil && events == nil { // the store failed
 			return false, err
 		}
 		var wrote []feedback.Authored
@@ -217,7 +211,7 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 	return feedback.WroteAll(r.Parts(), agents...), nil
 }
 
-// writings are the agents' texts of attempts that ran at a time.
+// writings returns the agents' texts of attempts that ran at a time.
 func writings(events []thread.Event, state thread.State, at time.Time) ([]feedback.Authored, error) {
 	wrote := map[int]feedback.Authored{}
 	for _, a := range state.Attempts {

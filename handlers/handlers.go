@@ -19,12 +19,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Handlers turns stored deliveries into events. All fields are required except StandIn.
+// Handlers turns stored deliveries into events. Only StandIn is optional.
 type Handlers struct {
 	Store   Store
 	Forge   *forge.Client
 	Solver  *solver.Solver
-	SignOut func(ctx context.Context, person int64) error // ends a user's sessions on the pages
+	SignOut func(ctx context.Context, person int64) error // ends a user's page sessions
 	StandIn string                                        // config.App.User
 	Now     func() time.Time
 	Log     zerolog.Logger
@@ -34,51 +34,48 @@ type Store interface {
 	thread.Store
 	Delivery(ctx context.Context, guid string) (thread.Delivery, error)
 	FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error
-	// PostponeDelivery postpones a delivery that cannot be handled before a time.
+	// PostponeDelivery schedules a delivery's next try.
 	PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error
-	// ThreadsOf lists the decided threads of one repository, or with an empty name of all the owner's repositories.
+	// ThreadsOf lists the decided threads of a repository; with an empty name, of all the owner's repositories.
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 	Shared
 }
 
-// Shared keeps small values for all nodes.
+// Shared stores small values for all nodes.
 type Shared interface {
 	// UpdateShared replaces the value under key by f's result, atomically. now is the nodes' common clock. old is
-	// empty without a value; if f returns nil, the value stays. f may be called more than once, and must not keep
-	// old.
+	// empty if missing; a nil result keeps it. f may run more than once and must not keep old.
 	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 }
 
-// Activity is one payload's content before any decision: one of GitHub's activity types with its object.
+// Activity is a payload's content before a decision.
 type Activity struct {
 	Repo   forge.Repo
 	Number int
-	thread *thread.ID // by a check run's external id
-	// Key makes the activity happen once, from any source; empty for activities that only a webhook brings, which
-	// are distinguished by delivery.
+	thread *thread.ID // from a check run's external id
+	// Key identifies an activity from any source. Activities without a key are identified by delivery.
 	Key      string
 	What     What
 	Snapshot thread.Details
 	private  bool // the repository is private
-	newPull  bool // on the thread's pull request, whose number the log does not know yet
+	newPull  bool // on the thread's pull request, which the log does not know yet
 	Target   thread.Target
 	URL      string
 	MadeAt   time.Time
 	created  time.Time // of the issue or pull request
 }
 
-// errUnparsable means that this version cannot parse a payload. It is kept and retried rarely: the next version
-// may.
+// errUnparsable marks a payload that this version cannot parse. It is retried rarely: a newer version may parse it.
 var errUnparsable = errors.New("payload cannot be read")
 
-// noteTime limits the noting of a failure: a hanging database must not delay the next delivery or a stopping
-// server. The sweep finds unnoted deliveries.
+// noteTime limits storing a failure, so that a hanging database does not delay the next delivery. The sweep finds the
+// others.
 const noteTime = 5 * time.Second
 
-// alone is how long a new delivery belongs to this node.
+// alone is the time in which a new delivery belongs to this node.
 const alone = 20 * time.Second
 
-// Deliver handles one stored delivery, once. It reads the delivery's row unless it has just come, with its payload.
+// Deliver handles one stored delivery once. It reads the stored row unless d was just received.
 func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	if !h.justCame(d) {
 		d, err = h.Store.Delivery(ctx, d.GUID)
@@ -103,7 +100,7 @@ func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	return nil
 }
 
-// justCame reports whether a delivery came with its payload, so recently that no other node has it.
+// justCame reports whether d was received so recently that no other node has it.
 func (h *Handlers) justCame(d thread.Delivery) bool {
 	if d.Payload == nil {
 		return false
@@ -112,7 +109,7 @@ func (h *Handlers) justCame(d thread.Delivery) bool {
 	return age >= 0 && age <= alone
 }
 
-// safely calls f and turns a panic into an error: one payload must not end the server at each start.
+// safely turns a panic of f into an error: one payload must not crash the server at each start.
 func safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,7 +119,7 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// failed notes why a delivery was not handled, and its next try: at GitHub's time, if it gave one.
+// failed stores why a delivery failed, and its next try: at GitHub's time, if given.
 func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerolog.Logger) error {
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
@@ -139,7 +136,7 @@ func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerol
 	return h.Store.FinishDelivery(noting, guid, thread.Failed, err.Error())
 }
 
-// EventHandlers are the handlers of all events, one per file; the first that names an event handles it.
+// EventHandlers lists all handlers, one per file. The first that names an event handles it.
 func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 	on := func(read func(*payload) []Activity, events ...string) handler {
 		return handler{h, fromSomebody(read), events}
@@ -170,13 +167,13 @@ func (h *Handlers) handlerOf(event string) githubapp.EventHandler {
 	return unknownEvent(event)
 }
 
-// Reads reports whether a delivery can matter to Pawl; others are not worth the request for their payload.
+// Reads reports whether a delivery can matter to Pawl.
 func (h *Handlers) Reads(event, action string) bool {
 	switch h.handlerOf(event).(type) {
 	case Other, unknownEvent:
 		return false
 	}
-	switch event { // most of them mean nothing yet
+	switch event { // most of them do not matter yet
 	case "check_run":
 		return action != "created"
 	case "check_suite":
@@ -185,7 +182,6 @@ func (h *Handlers) Reads(event, action string) bool {
 	return true
 }
 
-// handler is the common part of all EventHandlers.
 type handler struct {
 	*Handlers
 	read   func(*payload) []Activity
@@ -194,8 +190,7 @@ type handler struct {
 
 func (h handler) Handles() []string { return h.events }
 
-// Handle parses one delivery, appends its events, and notes the result in its row. It may be called again for the
-// same GUID.
+// Handle parses one delivery, appends its events, and stores the result. It may be repeated for a GUID.
 func (h handler) Handle(ctx context.Context, event, guid string, payload []byte) error {
 	activities, err := read(payload, h.read)
 	if err != nil {
@@ -231,7 +226,6 @@ func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities
 	return strings.Join(notes, "; "), nil
 }
 
-// Other handles GitHub's events without a meaning for Pawl, such as the ping of a new App. They are stored and
-// noted like every delivery, so that an operator sees that GitHub reaches the server. It names all of go-github's
-// events; earlier handlers take theirs.
+// Other handles events without a meaning for Pawl, such as a new App's ping. They are stored, so that an operator
+// sees that GitHub reaches the server. It names all of go-github's events; earlier handlers take precedence.
 type Other struct{ handler }

@@ -21,20 +21,19 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// MaxPayload is GitHub's limit of a webhook payload, 25 MiB; it never sends a larger event.
+// MaxPayload is GitHub's limit of a webhook payload, 25 MiB.
 const MaxPayload = 25 << 20
 
 // MinSecret is the shortest accepted webhook secret, in bytes.
 const MinSecret = 16
 
-// Deliveries stores webhook requests durably. Receive returns after the delivery is committed; fresh is false for a
-// known GUID.
+// Deliveries stores webhook requests. Receive returns after the commit; fresh is false for a known GUID.
 type Deliveries interface {
 	Receive(ctx context.Context, d thread.Delivery) (fresh bool, err error)
 }
 
-// Ingress is the webhook endpoint. It answers 2xx only after the delivery is durable, and never waits for GitHub or
-// an agent.
+// Ingress is the webhook endpoint. It answers 2xx only after the delivery is stored, and never waits for GitHub or an
+// agent.
 type Ingress struct {
 	secrets  []string
 	hooks    []http.Handler  // go-githubapp's dispatchers, one per secret
@@ -42,11 +41,11 @@ type Ingress struct {
 	store    Deliveries
 	now      func() time.Time
 	log      zerolog.Logger
-	refusals zerolog.Logger // a sampled log, since strangers' requests could fill it
+	refusals zerolog.Logger // sampled: strangers' requests could fill the log
 }
 
-// NewIngress takes GitHub's secret and, during a change, the previous one after it. It refuses a short secret:
-// go-githubapp would accept unsigned requests with an empty one.
+// NewIngress takes GitHub's secret and, during a change, the previous one. It refuses short secrets: with an empty
+// one, go-githubapp would accept unsigned requests.
 func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliveries, now func() time.Time, log zerolog.Logger) (*Ingress, error) {
 	names := []string{"webhook_secret", "previous_webhook_secret"}
 	if len(secrets) == 0 || len(secrets) > len(names) {
@@ -76,7 +75,7 @@ func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliv
 	return in, nil
 }
 
-// dispatcher checks signatures with a secret and passes signed requests to Schedule.
+// dispatcher passes requests that are signed with a secret to Schedule.
 func (in *Ingress) dispatcher(secret string, handlers ...githubapp.EventHandler) http.Handler {
 	return githubapp.NewEventDispatcher(handlers, secret, githubapp.WithScheduler(in), githubapp.WithErrorCallback(in.refuse))
 }
@@ -88,8 +87,7 @@ var (
 
 func ValidGUID(guid string) bool { return guidForm.MatchString(guid) }
 
-// ServeHTTP checks what go-githubapp does not (method, GUID, size, SHA-256) and
-// leaves the signature and the dispatch to it.
+// ServeHTTP checks method, GUID, size and SHA-256; go-githubapp checks the signature and dispatches.
 func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -104,7 +102,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !eventForm.MatchString(event):
 		http.Error(w, "X-GitHub-Event must name the event", http.StatusBadRequest)
 		return
-	// go-github goes by the prefix, and would accept SHA-1 here as well.
+	// By the prefix alone go-github would also accept SHA-1.
 	case !strings.HasPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="):
 		about(in.refusals, r).Warn().Str("hint", secretHint).Msg("webhook refused: it is not signed")
 		http.Error(w, "X-Hub-Signature-256 must hold a SHA-256 signature; set the App's webhook secret at GitHub", http.StatusUnauthorized)
@@ -113,7 +111,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
 		return
 	}
-	// go-github falls back to SHA-1 if it is offered.
+	// go-github would fall back to SHA-1.
 	r.Header.Del("X-Hub-Signature")
 	r.Body = http.MaxBytesReader(w, r.Body, MaxPayload)
 	signed, err := in.signedBy(r)
@@ -123,15 +121,13 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	hook := in.hooks[signed]
 	if !in.known[event] {
-		// A dispatcher drops events without a handler. GitHub may have events that go-github does not know; they are
-		// stored unread.
+		// A dispatcher drops events without a handler. Events unknown to go-github are stored unread.
 		hook = in.dispatcher(in.secrets[signed], unknownEvent(event))
 	}
 	hook.ServeHTTP(w, r)
 }
 
-// signedBy is the index of a request's secret, or of the first one, which the dispatcher then refuses. With one
-// secret only the dispatcher reads the body.
+// signedBy returns the index of a request's secret; 0 if none matches, so the dispatcher refuses the request.
 func (in *Ingress) signedBy(r *http.Request) (int, error) {
 	if len(in.secrets) == 1 {
 		return 0, nil
@@ -146,7 +142,7 @@ func (in *Ingress) signedBy(r *http.Request) (int, error) {
 	return max(0, slices.IndexFunc(in.secrets, signed)), nil
 }
 
-// Schedule implements githubapp.Scheduler: the delivery becomes durable here.
+// Schedule implements githubapp.Scheduler and stores the delivery.
 func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 	crash.Point("received")
 	fresh, err := in.store.Receive(ctx, thread.Delivery{
@@ -162,11 +158,10 @@ func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 
 var errStore = errors.New("store delivery")
 
-// secretHint is the operator's hint about a refused webhook.
+// secretHint is an operator's hint for refused webhooks.
 const secretHint = "if GitHub sent it (the App's settings list it under Advanced), write one secret there under Webhook " +
 	"and as github.app.webhook_secret, and restart Pawl; else a stranger sent it, and there is nothing to do"
 
-// about adds a request's delivery to the log.
 func about(log zerolog.Logger, r *http.Request) *zerolog.Logger {
 	named := log.With().
 		Str("delivery", r.Header.Get("X-GitHub-Delivery")).
@@ -176,7 +171,7 @@ func about(log zerolog.Logger, r *http.Request) *zerolog.Logger {
 }
 
 func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	invalid, _ := errors.AsType[githubapp.ValidationError](err) // it does not unwrap
+	invalid, _ := errors.AsType[githubapp.ValidationError](err) // ValidationError does not unwrap
 	log, refusals := about(in.log, r), about(in.refusals, r)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](invalid.Cause)
 	switch {
@@ -200,7 +195,7 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// unknownEvent handles an event that this version does not know: its payload is kept unread, for a later version.
+// unknownEvent handles an event that this version does not know: its payload is kept for a newer version.
 type unknownEvent string
 
 func (e unknownEvent) Handles() []string { return []string{string(e)} }

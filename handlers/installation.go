@@ -7,8 +7,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Installation handles the App's installation and removal on an account. A suspension and its end name no
-// repositories: they concern the whole account.
+// Installation handles the App's installation and removal on an account. A suspension and its end concern the whole
+// account.
 type Installation struct{ handler }
 
 func installation(p *payload) []Activity {
@@ -29,7 +29,7 @@ func installation(p *payload) []Activity {
 	return forAll(p, p.Repos, c)
 }
 
-// forAll makes a change of each repository. One without a name would be the whole owner's.
+// forAll returns a change per repository. It skips empty names, which would mean the whole owner.
 func forAll(p *payload, repos []repository, c thread.Change) []Activity {
 	var activities []Activity
 	for _, r := range repos {
@@ -43,8 +43,8 @@ func forAll(p *payload, repos []repository, c thread.Change) []Activity {
 	return activities
 }
 
-// everywhere is a change of all threads there. After an installation the App's id is a new one, as is a re-created
-// repository's.
+// everywhere changes all threads of a repository or owner. A new installation, or a re-created repository, has a new
+// id.
 func everywhere(repo forge.Repo, c thread.Change) Activity {
 	if c.What == "installed" {
 		c.Snapshot = &thread.Details{Installation: repo.Installation, RepoID: repo.ID}

@@ -2,7 +2,7 @@ package handlers
 
 import "github.com/pawlbot/pawl/solver/thread"
 
-// InstallationRepositories handles an installation's gained and lost repositories.
+// InstallationRepositories handles repositories added to or removed from an installation.
 type InstallationRepositories struct{ handler }
 
 func installationRepositories(p *payload) []Activity {

@@ -5,7 +5,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// IssueComment handles comments on issues and on pull requests: GitHub sends both as issue_comment.
+// IssueComment handles comments on issues and pull requests.
 type IssueComment struct{ handler }
 
 func issueComment(p *payload) []Activity {

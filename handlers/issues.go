@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Issues handles events of an issue itself.
+// Issues handles events of an issue.
 type Issues struct{ handler }
 
 func issues(p *payload) []Activity {
@@ -35,7 +35,7 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 		}}
 	case "edited":
 		was, hasWas := p.was()
-		// The bot may have opened a pull request, but the edit is the editor's.
+		// The bot may have opened the pull request, but the editor made the edit.
 		it.What = Remarked{Remark: &feedback.Remark{
 			Source: policy.FromDescription,
 			Edited: true,

@@ -14,18 +14,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A webhook and the reconciliation may both bring a remark, in any order and concurrently. So its event's key names
-// the remark and not the delivery. Only the webhook names an edit's editor.
+// A webhook and the reconciliation may report the same remark in any order. So an event's key names the remark, not
+// the delivery. Only the webhook names an edit's editor.
 
 // Reconciled replaces a delivery's GUID in events of the reconciliation.
 const Reconciled = "reconciliation"
 
-// ReconciledEdit does so for edits that the reconciliation saw without their editor. Such an event accepts nothing
-// and blocks nothing: the edit's webhook, which names its sender, is judged whenever it comes.
+// ReconciledEdit marks an edit that the reconciliation found without its editor. The event accepts nothing; the
+// edit's webhook is still judged later.
 const ReconciledEdit = "reconciliation of an edit"
 
-// MadeKey is the key of an original text; empty if GitHub did not identify it. Edits are distinguished by delivery:
-// a writer may edit a text there, back and there again within one of GitHub's whole seconds.
+// MadeKey returns the key of an original text; empty without an id. Edits are identified by delivery, since a text
+// may be edited back and forth within one of GitHub's whole seconds.
 func MadeKey(kind string, id int64) string {
 	if id == 0 {
 		return ""
@@ -33,7 +33,7 @@ func MadeKey(kind string, id int64) string {
 	return fmt.Sprintf("made:%s:%d", kind, id)
 }
 
-// ClosedKey is the key of an issue's or pull request's end. A pull request is merged once.
+// ClosedKey returns the key of an issue's or pull request's end. A pull request is merged once.
 func ClosedKey(number int, at time.Time, merged bool) string {
 	switch {
 	case merged:
@@ -44,7 +44,7 @@ func ClosedKey(number int, at time.Time, merged bool) string {
 	return fmt.Sprintf("closed:%d:%d", number, at.Unix())
 }
 
-// deliveryKey is the key of a delivery's i-th activity without another identity.
+// deliveryKey returns the key of a delivery's i-th activity.
 func deliveryKey(guid string, i int) string {
 	if i == 0 {
 		return "delivery:" + guid
@@ -57,7 +57,7 @@ func Digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// overtaken reports whether the reconciliation has found this version of a remark, or a later one.
+// overtaken reports whether the reconciliation has found this or a newer version of a remark.
 func (it Activity) overtaken(s thread.State, r *feedback.Remark) bool {
 	mine := identity(it.feedback(r))
 	newer := func(f thread.Feedback) bool {
@@ -70,7 +70,7 @@ func (it Activity) overtaken(s thread.State, r *feedback.Remark) bool {
 	return mine != "" && slices.ContainsFunc(all, newer)
 }
 
-// feedback is a remark's event before its judgement.
+// feedback returns a remark's event before its judgement.
 func (it Activity) feedback(r *feedback.Remark) thread.Feedback {
 	first := false
 	switch it.Target.Kind {
@@ -90,7 +90,7 @@ func (it Activity) feedback(r *feedback.Remark) thread.Feedback {
 	}
 }
 
-// Remarks are a log's judged remarks, accepted or not.
+// Remarks returns a log's judged remarks, accepted or not.
 func Remarks(events []thread.Event) []thread.Feedback {
 	kinds := []thread.Kind{thread.KindFeedback, thread.KindIgnored, thread.KindControl, thread.KindQuestion}
 	var list []thread.Feedback
@@ -103,7 +103,7 @@ func Remarks(events []thread.Event) []thread.Feedback {
 	return list
 }
 
-// Texts are the newest versions of a log's texts, by identity.
+// Texts returns the newest versions of a log's texts by identity.
 func Texts(events []thread.Event) map[string]thread.Feedback {
 	texts := map[string]thread.Feedback{}
 	for _, f := range Remarks(events) {
@@ -114,8 +114,8 @@ func Texts(events []thread.Event) map[string]thread.Feedback {
 	return texts
 }
 
-// Same reports whether the log has this text, as far as it keeps texts: the beginning of ignored ones, nothing of
-// Pawl's own.
+// Same reports whether the log has this text. The log keeps only the beginning of ignored texts, and none of Pawl's
+// own.
 func Same(last thread.Feedback, text string) bool {
 	if last.Own || last.Raw == text {
 		return true
@@ -127,7 +127,7 @@ func Same(last thread.Feedback, text string) bool {
 // reviewAnchor precedes a review's id in its URL.
 const reviewAnchor = "#pullrequestreview-"
 
-// identity identifies a remark's text across versions; empty for remarks without a text.
+// identity identifies a remark's text across versions; empty without a text.
 func identity(f thread.Feedback) string {
 	switch {
 	case f.Source == policy.FromDescription:

@@ -13,16 +13,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// payload is the part of an event that Pawl reads; GitHub's "Webhook events and payloads" has the parts of each
-// event. go-github's types lack the App of a text and a review's edit, and parsing into them takes three times as
-// long.
+// payload has the fields of events that Pawl reads (GitHub: "Webhook events and payloads"). go-github's types lack
+// some of them and take three times as long to parse.
 type payload struct {
 	Action       string         `json:"action"`
 	Sender       feedback.Actor `json:"sender"`
 	Repo         repository     `json:"repository"`
 	Installation struct {
 		ID      int64          `json:"id"`
-		Account feedback.Actor `json:"account"` // in events of the installation itself
+		Account feedback.Actor `json:"account"` // in installation events
 	} `json:"installation"`
 	Changes struct {
 		Body *from `json:"body"`
@@ -39,10 +38,10 @@ type payload struct {
 
 	Issue   issueOrPull         `json:"issue"`
 	Pull    issueOrPull         `json:"pull_request"`
-	Comment forge.ReviewComment `json:"comment"` // also one that is not on a line
+	Comment forge.ReviewComment `json:"comment"` // also of comments without a line
 	Review  forge.Review        `json:"review"`
 	Label   label               `json:"label"`
-	Given   *feedback.Actor     `json:"assignee"`           // the assignee
+	Given   *feedback.Actor     `json:"assignee"`
 	Asked   *feedback.Actor     `json:"requested_reviewer"` // absent for a team
 
 	CheckRun        checkRunPart `json:"check_run"`
@@ -79,7 +78,7 @@ type pushed struct {
 	Removed  []string `json:"removed"`
 }
 
-// from is a value before an edit.
+// from is the value before an edit.
 type from struct {
 	From string `json:"from"`
 }
@@ -108,7 +107,6 @@ type checkRunPart struct {
 	Suite       suite       `json:"check_suite"`
 }
 
-// suite is an App's checks on a commit.
 type suite struct {
 	HeadBranch string      `json:"head_branch"`
 	HeadSHA    string      `json:"head_sha"`
@@ -129,7 +127,7 @@ func (p *payload) was() (text string, ok bool) {
 	return p.Changes.Body.From, true
 }
 
-// formerOwner is the owner before a transfer; empty if the webhook does not name it.
+// formerOwner returns the owner before a transfer; empty if unknown.
 func (p *payload) formerOwner() string {
 	was := p.Changes.Owner.From
 	return cmp.Or(was.User.Login, was.Organization.Login)
@@ -147,7 +145,7 @@ func (p *payload) about(i issueOrPull, pull bool) Activity {
 	return it
 }
 
-// About is an activity on an issue, or on a pull request with its branches, without content.
+// About returns an activity on an issue, or on a pull request with its branches, without content.
 func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) Activity {
 	return Activity{Repo: repo, Number: i.Number, URL: i.HTMLURL, created: i.Created, Snapshot: thread.Details{
 		Installation: repo.Installation, RepoID: repo.ID,
@@ -156,7 +154,7 @@ func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) A
 	}}
 }
 
-// text is a comment or review as a remark of its writer or editor.
+// text returns a comment or review as its writer's or editor's remark.
 func (p *payload) text(source policy.Source, c forge.Comment) *feedback.Remark {
 	was, hasWas := p.was()
 	return &feedback.Remark{
@@ -173,8 +171,8 @@ func read(data []byte, reader func(*payload) []Activity) ([]Activity, error) {
 	return reader(&p), nil
 }
 
-// fromSomebody is read for payloads with a sender. GitHub sends null for a deleted account, which has no permission
-// to check.
+// fromSomebody ignores payloads without a sender. GitHub sends null for a deleted account, which has no permission to
+// check.
 func fromSomebody(read func(*payload) []Activity) func(*payload) []Activity {
 	return func(p *payload) []Activity {
 		all := read(p)

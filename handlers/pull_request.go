@@ -4,7 +4,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// PullRequest handles events of a pull request itself.
+// PullRequest handles events of a pull request.
 type PullRequest struct{ handler }
 
 func pullRequest(p *payload) []Activity {

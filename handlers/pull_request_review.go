@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// PullRequestReview handles a review; its line comments come as pull_request_review_comment.
+// PullRequestReview handles a review. Its line comments arrive as pull_request_review_comment.
 type PullRequestReview struct{ handler }
 
 func pullRequestReview(p *payload) []Activity {
@@ -24,16 +24,16 @@ func pullRequestReview(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// Reviewed is a review's remark, r, and its verdict on the work.
+// Reviewed returns a review's remark r, and its verdict on the work.
 func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 	state := strings.ToLower(rv.State)
 	r.State, r.SHA = state, rv.SHA
 	it.URL, it.MadeAt, it.Target = rv.HTMLURL, rv.Submitted, thread.Target{}
 	it.What = Remarked{Remark: r}
-	if rv.Node != "" { // otherwise it takes no reaction
+	if rv.Node != "" { // without a node, no reaction is possible
 		it.Target = thread.Target{Kind: "review", ID: rv.ID, Node: rv.Node}
 	}
-	if r.Edited { // an edit keeps the time
+	if r.Edited { // an edit does not change the time
 		return []Activity{it}
 	}
 	it.Key = MadeKey("review", rv.ID)
@@ -48,7 +48,7 @@ func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 		Change: &thread.Change{
 			What:   state,
 			By:     r.Actor.Login,
-			Detail: rv.SHA, // the commit that was reviewed
+			Detail: rv.SHA, // the reviewed commit
 			Number: it.Number,
 			URL:    it.URL,
 		},

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// PullRequestReviewComment handles a comment on a line of a pull request. The agent gets the line.
+// PullRequestReviewComment handles a comment on a line of a pull request.
 type PullRequestReviewComment struct{ handler }
 
 func pullRequestReviewComment(p *payload) []Activity {

@@ -10,9 +10,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Push handles pushes. A push asks for no work. It goes into the log of its branch's thread, for /pawl why. Any
-// other branch may be the base of Pawl's pull requests, which has moved; on the default branch it may revert Pawl's
-// work. A changed repository configuration is checked.
+// Push logs a push for its branch's thread, for /pawl why. On other branches the base of Pawl's pull requests may
+// have moved; on the default branch the push may revert Pawl's work. A changed repository configuration is checked.
 type Push struct{ handler }
 
 func push(p *payload) (all []Activity) {
@@ -34,7 +33,7 @@ func push(p *payload) (all []Activity) {
 	return append(all, Activity{Repo: p.repo(), What: baseMoved{base: branch, change: moved}})
 }
 
-// decide tells the threads of Pawl's own open pull requests that their base has moved, once until their steps look.
+// decide wakes the threads of Pawl's open pull requests whose base has moved, once per policy.update_every.
 func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	every := h.Solver.Env.Current().Policy.UpdateEvery
 	if every <= 0 {
@@ -60,7 +59,7 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 		if err != nil {
 			return "", err
 		}
-		if t.Number == p.Number { // no log has it as Pawl's
+		if t.Number == p.Number { // not in any log as Pawl's
 			continue
 		}
 		c, now := b.change, h.Now()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Repository handles changes of a repository: work on a removed one ends, also under its old name.
+// Repository handles changes of a repository. Work on a removed repository ends.
 type Repository struct{ handler }
 
 func repositoryChanged(p *payload) []Activity {
@@ -28,15 +28,15 @@ func repositoryChanged(p *payload) []Activity {
 	default:
 		return nil
 	}
-	if it.Repo.Name == "" || it.Repo.Owner == "" { // that would be all of the owner's
+	if it.Repo.Name == "" || it.Repo.Owner == "" { // would mean all of the owner's repositories
 		return nil
 	}
 	it.What = changedAll{c}
 	return []Activity{it}
 }
 
-// pause pauses the repository or ends the pause, before the command is logged: after a crash in between it is
-// repeated and finds it done. The answer says why nothing changed.
+// pause pauses or unpauses the repository before the command is logged, so a crash in between only repeats it. The
+// answer explains why nothing changed.
 func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (thread.NewEvent, error) {
 	by := orders.Actor{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
 	err := orders.OnRepository(ctx, h.Store, f.Command, t.Owner, t.Name, by)

@@ -17,26 +17,25 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// People's acts on the work ask for nothing, but teach which backend does well: an approval, a request for changes,
-// a revert. A merged or closed pull request is a change of its thread anyway.
+// People's acts on the work (approvals, requests for changes, reverts) ask for nothing but grade backends.
 
-// signal is a signal's author, and whether the act itself proves write permission.
+// signal has a signal's author, and whether the act itself proves write permission.
 type signal struct {
 	by       feedback.Actor
 	mayWrite bool
 }
 
-// The words of a revert: GitHub's button writes the first into a pull request's description, git revert the second
-// into a commit's message.
+// Texts of reverts: GitHub's button writes the first into a pull request's description, git revert the second into a
+// commit message.
 var (
 	revertsPull   = regexp.MustCompile(`(?m)^Reverts ([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)?#([1-9][0-9]{0,8})\b`)
 	revertsCommit = regexp.MustCompile(`(?m)^\s*This reverts commit ([0-9a-f]{7,64})\b`)
 )
 
-// maxReverts limits the reverts of one push or pull request; each commit may cost a request.
+// maxReverts limits the reverts of one push or pull request. Each commit may need a request.
 const maxReverts = 20
 
-// revertingPull parses a pull request that was merged into the default branch for reverts of others.
+// revertingPull finds reverts in a pull request that was merged into the default branch.
 func revertingPull(of Activity, pr issueOrPull, by feedback.Actor) []Activity {
 	if !strings.HasPrefix(pr.Title, `Revert "`) || pr.Base.Ref != of.Snapshot.DefaultBranch {
 		return nil
@@ -44,7 +43,7 @@ func revertingPull(of Activity, pr issueOrPull, by feedback.Actor) []Activity {
 	return reverts(of, revertedPulls(pr.Body, of.Repo), by)
 }
 
-// revertingPush parses the commit messages of a push to the default branch for reverts.
+// revertingPush finds reverts in the commit messages of a push to the default branch.
 func revertingPush(p *payload) []Activity {
 	of := Activity{Repo: p.repo(), URL: p.Compare}
 	var all []reverted
@@ -60,7 +59,7 @@ func revertingPush(p *payload) []Activity {
 	return reverts(of, all, p.Sender)
 }
 
-// reverted is a pull request, or a commit with an unknown pull request.
+// reverted is a pull request, or a commit whose pull request is unknown.
 type reverted struct {
 	number int
 	commit string
@@ -78,8 +77,7 @@ func revertedPulls(text string, r forge.Repo) (all []reverted) {
 	return all
 }
 
-// reverts makes one activity per pull request and commit. A merge or push to the default branch proves write
-// permission.
+// reverts returns one activity per pull request and commit. The merge or push proves write permission.
 func reverts(of Activity, all []reverted, by feedback.Actor) (activities []Activity) {
 	slices.SortFunc(all, func(a, b reverted) int {
 		return cmp.Or(cmp.Compare(a.commit, b.commit), cmp.Compare(a.number, b.number))
@@ -97,11 +95,10 @@ func reverts(of Activity, all []reverted, by feedback.Actor) (activities []Activ
 	return activities
 }
 
-// revertedKey makes a pull request reverted once, however many events report it.
+// revertedKey lets a pull request be reverted once, however many events report it.
 func revertedKey(number int) string { return fmt.Sprintf("signal:reverted:%d", number) }
 
-// byCommit finds the pull request of an activity's commit. A commit without one, or unknown to GitHub, belongs to
-// no thread.
+// byCommit finds the pull request of an activity's commit. Other commits belong to no thread.
 func (h *Handlers) byCommit(ctx context.Context, it Activity, c Changed) (Activity, Changed, error) {
 	if c.commit == "" {
 		return it, c, nil
@@ -122,7 +119,7 @@ func (h *Handlers) byCommit(ctx context.Context, it Activity, c Changed) (Activi
 	return it, c, nil
 }
 
-// mute says why a signal does not count; empty if it does.
+// mute returns why a signal does not count; empty if it does.
 func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Activity, of signal) (string, error) {
 	by := of.by
 	app, err := h.Forge.Apps.Get(ctx)
@@ -151,9 +148,9 @@ func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Act
 	return fmt.Sprintf("%s has %s permission; write is needed", by.Login, permission), nil
 }
 
-// permission is what an account may do on a repository, or why GitHub does not show the App the repository.
+// permission returns an account's permission on a repository, or why GitHub does not show the repository to the App.
 func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (level, unseen string, err error) {
-	if r.Installation == 0 { // the App is not installed in the payload's repository
+	if r.Installation == 0 { // the App is not installed there
 		return "none", "the App is not installed on the repository", nil
 	}
 	level, err = h.Forge.Repositories.Permission(ctx, r, login)
@@ -166,11 +163,11 @@ func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (
 	return level, "", nil
 }
 
-// maxThumbs limits the checked reactions of one comment: each may cost a request.
+// maxThumbs limits the checked reactions of one comment. Each may need a request.
 const maxThumbs = 20
 
-// thumbs are the reactions of permitted users to the status comment. GitHub sends no webhook for reactions, so they
-// are read with other signals: a review, or an end.
+// thumbs returns permitted users' reactions to the status comment. GitHub sends no webhook for reactions, so they are
+// read together with other signals.
 func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it Activity, what string) (events []thread.NewEvent, err error) {
 	switch what {
 	case "head_moved", "base_moved":
@@ -207,14 +204,14 @@ func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it A
 	return events, err
 }
 
-// refusedKey is the shared list of users, by id, who got the reply that they may not command Pawl, with times.
+// refusedKey names the shared list of users, by id, who got the reply Refused, with times.
 const refusedKey = "refused"
 
-// maxRefused limits such replies in 24 hours: everyone may write to a public repository.
+// maxRefused limits such replies in 24 hours: anyone may write to a public repository.
 const maxRefused = 100
 
-// tell is the reply to an ignored remark. Refused is posted once a day per user, NoOrder once on a thread, the others each
-// time.
+// tell returns the reply to an ignored remark. Refused is posted once a day per user, NoOrder once per thread, others
+// each time.
 func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	e := thread.NewEvent{Kind: thread.KindQuestion, At: h.Now()}
 	switch f.Command = j.Tell; j.Tell {
@@ -230,7 +227,7 @@ func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j f
 	return []thread.NewEvent{e}, nil
 }
 
-// firstToday reports whether the user got no such reply in the last 24 hours, and notes it.
+// firstToday reports whether the user got no such reply in the last 24 hours, and stores this one.
 func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bool, err error) {
 	err = h.Store.UpdateShared(ctx, refusedKey, func(now time.Time, old []byte) []byte {
 		told := map[int64]time.Time{}
@@ -246,7 +243,7 @@ func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bo
 			return nil
 		}
 		told[who.ID] = now
-		next, _ := json.Marshal(told) // ids and times always marshal
+		next, _ := json.Marshal(told) // always marshals
 		return next
 	})
 	return first, err

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Decide decides about one activity and appends the event. guid is its delivery, Reconciled, or another source. The
+// Decide decides about one activity and appends its event. guid is its delivery, Reconciled, or another source. The
 // note is a short result.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
 	if it.What == nil {
@@ -24,7 +24,7 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	return it.What.decide(ctx, h, it, guid)
 }
 
-// decide has a remark judged, once.
+// decide judges a remark once.
 func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	t, state, err := h.locate(ctx, &it)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid str
 	return h.remark(ctx, t, state, it, r.Remark, guid)
 }
 
-// decide appends a change of a thread that Pawl works on; others do not matter.
+// decide appends a change if Pawl works on the thread.
 func (c Changed) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	it, c, err := h.byCommit(ctx, it, c)
 	if err != nil {
@@ -68,7 +68,7 @@ const noThread = "it belongs to no thread"
 
 func untracked(t thread.ID) string { return "Pawl does not work on " + t.String() }
 
-// locate finds an activity's thread and reads its log; number zero means none.
+// locate finds an activity's thread and reads its log. Number 0 means none.
 func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.State, error) {
 	t, err := h.threadOf(ctx, it)
 	if err != nil || t.Number <= 0 {
@@ -76,14 +76,14 @@ func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.
 	}
 	_, state, err := thread.Load(ctx, h.Store, t)
 	if errors.Is(err, thread.ErrDamaged) {
-		_, woken := h.Store.Append(ctx, t, true) // its step tells people
+		_, woken := h.Store.Append(ctx, t, true) // the thread's step reports the damage
 		return t, state, errors.Join(err, woken)
 	}
 	if err != nil {
 		return t, state, err
 	}
 	if n := &it.Snapshot; it.elsewhere(t) {
-		// The pull request of an issue: its own title and description are not the thread's.
+		// The title and description of an issue's pull request are not the thread's.
 		n.Title, n.Body, n.Author, n.URL, n.Pull = "", "", "", "", false
 		n.HeadRef, n.HeadRepoID = "", 0
 	}
@@ -93,9 +93,8 @@ func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.
 // elsewhere reports whether an activity is on the pull request of the thread's issue.
 func (it Activity) elsewhere(t thread.ID) bool { return it.Number != t.Number && it.Number != 0 }
 
-// threadOf is an activity's thread; number zero means none. An issue's pull request has the issue's thread. GitHub
-// may send its comments before the log has the pull request's number: then the branch decides, which Pawl asks for
-// only for its own pull requests.
+// threadOf returns an activity's thread; number 0 means none. An issue's pull request has the issue's thread. If the
+// log does not have the pull request's number yet, its branch decides.
 func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error) {
 	t := thread.ID{Owner: it.Repo.Owner, Name: it.Repo.Name, Number: it.Number}
 	if it.thread != nil {
@@ -162,7 +161,7 @@ func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it A
 	return c.What, err
 }
 
-// onPull turns the end or reopening of an issue's pull request into the thread's changes. The note says why it does
+// onPull turns the end or reopening of an issue's pull request into the thread's change. The note says why it does
 // not count.
 func (it Activity) onPull(t thread.ID, s thread.State, c *thread.Change) (note string, err error) {
 	switch c.What {
@@ -182,14 +181,13 @@ func (it Activity) onPull(t thread.ID, s thread.State, c *thread.Change) (note s
 	return "", nil
 }
 
-// decide changes all threads of a repository.
 func (all changedAll) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	threads, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name)
 	if err != nil {
 		return "", err
 	}
 	c := all.change
-	// GitHub names no time; an earlier command must not undo this change.
+	// GitHub sends no time. An earlier command must not undo this change.
 	c.Delivery, c.MadeAt = guid, h.Now().Truncate(time.Second)
 	for _, t := range threads {
 		if _, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c}); err != nil {
@@ -199,7 +197,7 @@ func (all changedAll) decide(ctx context.Context, h *Handlers, it Activity, guid
 	return fmt.Sprintf("%s: %d threads", c.What, len(threads)), nil
 }
 
-// remark asks policy and appends feedback, a control, a question, or an ignored remark with the reason.
+// remark judges a remark and appends feedback, a control, a question, or an ignored remark with the reason.
 func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark, guid string) (string, error) {
 	parsed := r.Parsed()
 	r = &parsed
@@ -208,7 +206,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		return "", err
 	}
 	if forgettable(s, r, j) {
-		// Nobody needs remarks that do not name Pawl, and everyone could fill the log.
+		// Anyone could fill the log with remarks that do not name Pawl.
 		if named, err := h.namesPawl(ctx, *r); err != nil || !named {
 			return fmt.Sprintf("%s: %s", thread.KindIgnored, j.Reason), err
 		}
@@ -231,14 +229,14 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	_, err = h.Store.Append(ctx, t, wake, logged...)
 	level := zerolog.InfoLevel
 	if j.Own {
-		level = zerolog.DebugLevel // Pawl's own words come back all the time
+		level = zerolog.DebugLevel // Pawl's own texts return often
 	}
 	kind := logged[0].Kind
 	h.Log.WithLevel(level).Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err
 }
 
-// forgettable reports whether an ignored remark need not be logged, unless it names Pawl.
+// forgettable reports whether an ignored remark stays out of the log unless it names Pawl.
 func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool {
 	if j.Accepted {
 		return false
@@ -246,7 +244,7 @@ func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool 
 	return !s.Tracked() || r.Source == policy.FromAssignment
 }
 
-// judged is the log's entry of a judged remark.
+// judged returns the log's entry of a judged remark.
 func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedback {
 	f := it.feedback(r)
 	f.Reason, f.Own, f.Command, f.Mention, f.Pin = j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
@@ -273,7 +271,7 @@ func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedb
 	return f
 }
 
-// logged are a judged remark's events: its own first, then questions whose answers inform its writer.
+// logged returns a judged remark's events: first its own, then questions with answers for its writer.
 func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	entry := EntryOf(s, it.Snapshot.Pull || it.Number != t.Number, f, j, Backends{
 		Known:     h.Solver.HasBackend,
@@ -303,17 +301,17 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 type Entry struct {
 	Kind thread.Kind
 	Data any
-	// Told is an additional question, whose answer says what the command did. Nil for none.
+	// Told is an additional question whose answer reports the command's effect. Nil for none.
 	Told *thread.Feedback
 }
 
-// Backends answers EntryOf's questions about the server's backends.
+// Backends describes the server's backends for EntryOf.
 type Backends struct {
 	Known     func(name string) bool
-	Escalates func() bool // whether a backend of the thread has an escalated effort
+	Escalates func() bool // a backend of the thread has an escalated effort
 }
 
-// EntryOf is a remark's entry in a thread's log. onPull says that it was made on a pull request.
+// EntryOf returns a remark's log entry. onPull means that it was made on a pull request.
 func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgement, b Backends) Entry {
 	if !j.Accepted {
 		return Entry{Kind: thread.KindIgnored, Data: f}
@@ -343,14 +341,14 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	return e
 }
 
-// question is feedback that a comment answers, about a word.
+// question returns feedback about a word that a comment answers.
 func question(f thread.Feedback, word string) Entry {
 	f.Word = word
 	return Entry{Kind: thread.KindQuestion, Data: f}
 }
 
-// unknownBackend reports whether a remark chooses a backend that the server does not have, and its name; a use
-// without a name is unknown, too.
+// unknownBackend returns the backend that a remark chooses if the server does not have it. A use without a name is
+// also unknown.
 func unknownBackend(f thread.Feedback, word string, b Backends) (name string, unknown bool) {
 	if f.Command == "use" && !b.Known(word) {
 		return word, true
@@ -375,7 +373,7 @@ func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
 	return false
 }
 
-// needsAnswer reports whether a command has an effect that its writer does not see, or less effect than expected.
+// needsAnswer reports whether a command's effect is invisible to its writer or smaller than expected.
 func needsAnswer(s thread.State, command string, b Backends) bool {
 	switch command {
 	case "use":
@@ -388,8 +386,7 @@ func needsAnswer(s thread.State, command string, b Backends) bool {
 	return false
 }
 
-// editorUnknown is why an edit without a webhook asks for nothing. Only a writer's own edit counts; the REST API
-// names a text's author but never its editor, and a bot may edit a writer's text.
+// editorUnknown explains why an edit without a webhook asks for nothing. The REST API does not name a text's editor.
 const editorUnknown = "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
 
 // unattributed logs an edit by an unknown editor as ignored.
@@ -407,12 +404,11 @@ func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r
 	return fmt.Sprintf("%s: %s", thread.KindIgnored, editorUnknown), err
 }
 
-// maxIgnored limits the kept part of an ignored text, in bytes: everyone may write as much as GitHub allows, and
-// /pawl why shows its beginning.
+// maxIgnored limits the stored beginning of an ignored text in bytes, for /pawl why.
 const maxIgnored = 500
 
-// brief is an ignored remark without needless texts. The fold needs a reverted edit's texts, which only permitted
-// users can make.
+// brief shortens an ignored remark. The fold needs the texts of a restored description, which only permitted users
+// can edit.
 func brief(f thread.Feedback) thread.Feedback {
 	f.Raw = strings.ToValidUTF8(f.Raw[:min(len(f.Raw), maxIgnored)], "")
 	if f.Description != "" {
@@ -427,7 +423,7 @@ func brief(f thread.Feedback) thread.Feedback {
 	return f
 }
 
-// judge asks policy, and looks up what it needs.
+// judge calls feedback.Judge with the required look-ups.
 func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (feedback.Judgement, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
@@ -476,8 +472,7 @@ func awaitsAnswer(d *thread.Decided) bool {
 	return d.Rule == policy.RuleQuestion || d.Rule == policy.RuleDeclined
 }
 
-// namesPawl reports whether a remark names Pawl, even with a quoted command: its writer may wonder why nothing
-// happens.
+// namesPawl reports whether a remark names Pawl, even with a quoted command. Its writer may expect a reaction.
 func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
@@ -497,8 +492,8 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 	}
 }
 
-// closedSince asks GitHub whether the thread was closed after a remark: a request on an already closed thread is
-// valid. The step handles a thread that GitHub does not show.
+// closedSince asks GitHub whether the thread was closed after a remark. A request on an already closed thread is
+// valid.
 func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, err error) {
 	if it.MadeAt.IsZero() {
 		return "", nil
@@ -510,7 +505,7 @@ func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, er
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("whether %s#%d is open: %w", it.Repo.FullName(), it.Number, err)
-	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // of the same second: closing with a comment makes the comment first
+	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // closing with a comment makes the comment first, in the same second
 		return "the thread was closed", nil
 	}
 	return "", nil

@@ -7,29 +7,29 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// What is an activity's content. Each kind decides in its own way.
+// What is an activity's content.
 type What interface {
 	// decide appends the activity's event. The note is a short result.
 	decide(ctx context.Context, h *Handlers, it Activity, guid string) (note string, err error)
 }
 
 type (
-	// Remarked is a remark, which may ask for work.
+	// Remarked is a remark that may ask for work.
 	Remarked struct {
 		Remark *feedback.Remark
-		// Anonymous says that an unknown user edited the remark.
+		// Anonymous means that an unknown user edited the remark.
 		Anonymous bool
-		suite     bool // about all checks of an App; every commit has some
+		suite     bool // a button for all checks of an App; every commit has suites
 	}
 
-	// Changed is a change of a thread.
+	// Changed is a change of one thread.
 	Changed struct {
 		Change *thread.Change
 		signal *signal // set for people's acts on the work
-		commit string  // the thread, by its pull request's commit; empty if the number decides
+		commit string  // its pull request's thread; empty if the number decides
 	}
 
-	// changedAll is a change of all threads of a repository, or of an account if the repository has no name.
+	// changedAll changes all threads of a repository; with an empty name, of the owner.
 	changedAll struct{ change thread.Change }
 
 	// baseMoved is a push to a branch that may be the base of Pawl's open pull requests.
@@ -41,13 +41,13 @@ type (
 	// configured is a commit that may change the repository's configuration.
 	configured struct {
 		commit string
-		base   string // to compare with; empty if the commit is known to change it
+		base   string // to compare with; empty if the commit changes it
 	}
 
 	// signedOut is a user's revoked login.
 	signedOut struct{ user int64 }
 
-	// noted is why nothing needs a decision.
+	// noted says why nothing needs a decision.
 	noted string
 )
 

@@ -1,6 +1,5 @@
-// Package handlerstest is what the tests of handlers and of internal/catchup have in
-// common: a repository at a fake GitHub, a client of it, an SQLite store, and a clock
-// that the test moves. It knows nothing of handlers, whose own tests use it, too.
+// Package handlerstest gives the tests of handlers and internal/catchup a repository at a fake GitHub, a client, an
+// SQLite store, and a clock that the test moves. It does not import handlers, whose own tests use it.
 package handlerstest
 
 import (
@@ -24,14 +23,13 @@ import (
 )
 
 const (
-	// Repo is the repository, in which ada may write and mallory may read.
+	// Repo: ada may write, mallory may read.
 	Repo = "acme/widgets"
-	// Secret signs its webhooks.
+	// Secret signs webhooks.
 	Secret = "a secret of sixteen bytes or more"
 )
 
-// World is the repository with what stands around it. Nothing works off the queue:
-// Handle does, when the test asks for it.
+// World is the repository with its environment. Only Handle handles deliveries.
 type World struct {
 	T      *testing.T
 	GitHub *fakegithub.Server
@@ -39,13 +37,13 @@ type World struct {
 	Forge  *forge.Client
 	// Deliver handles one delivery; New's caller sets it.
 	Deliver func(context.Context, thread.Delivery) error
-	Hook    string // where webhooks go
+	Hook    string // the webhooks' URL
 
 	began  time.Time    // a whole second
-	offset atomic.Int64 // since then
+	offset atomic.Int64 // time passed since then
 }
 
-// New is a GitHub without the repository: Serve and Install come next.
+// New returns a GitHub without the repository. Call Serve and Install next.
 func New(t *testing.T) *World {
 	t.Helper()
 	w := &World{T: t, began: time.Now().Truncate(time.Second)}
@@ -60,7 +58,6 @@ func New(t *testing.T) *World {
 	return w
 }
 
-// Client is a new client of the App.
 func (w *World) Client() *forge.Client {
 	w.T.Helper()
 	client, err := forge.New(forge.Config{
@@ -71,7 +68,7 @@ func (w *World) Client() *forge.Client {
 	return client
 }
 
-// Serve answers webhooks.
+// Serve starts a server for webhooks.
 func (w *World) Serve(hook http.Handler) {
 	w.T.Helper()
 	srv := httptest.NewServer(hook)
@@ -80,8 +77,7 @@ func (w *World) Serve(hook http.Handler) {
 	w.GitHub.SetWebhookURL(w.Hook)
 }
 
-// Install makes the repository and installs the App there. What GitHub tells of it
-// goes to who serves.
+// Install creates the repository and installs the App. It handles the webhooks.
 func (w *World) Install() {
 	w.T.Helper()
 	w.Must(w.GitHub.AddRepo(w.T.Context(), Repo, map[string]string{"a.txt": "one\n"}))
@@ -91,23 +87,21 @@ func (w *World) Install() {
 	w.Handle()
 }
 
-// Now is a time that goes on by a microsecond with each look at it, so that nothing
-// happens at the same time, and a test's second ends only where the test lets time
-// pass: GitHub dates by the second.
+// Now advances by a microsecond with each call, so no two events have the same time. Seconds end only when the test
+// passes time: GitHub's dates are whole seconds.
 func (w *World) Now() time.Time {
 	return w.began.Add(time.Duration(w.offset.Add(int64(time.Microsecond))))
 }
 
-// sleep is how the client of GitHub waits: time passes, and nobody waits for it.
+// sleep lets time pass without waiting.
 func (w *World) sleep(ctx context.Context, d time.Duration) error {
 	w.Pass(d)
 	return ctx.Err()
 }
 
-// Pass lets time go by.
+// Pass advances the clock.
 func (w *World) Pass(d time.Duration) { w.offset.Add(int64(d)) }
 
-// Must ends the test where there is an error.
 func (w *World) Must(err error) {
 	w.T.Helper()
 	if err != nil {
@@ -115,8 +109,7 @@ func (w *World) Must(err error) {
 	}
 }
 
-// Handle does the work of the queue: each delivery that was stored and not
-// handled.
+// Handle handles each stored delivery.
 func (w *World) Handle() {
 	w.T.Helper()
 	w.Must(w.GitHub.WaitDelivered(w.T.Context()))
@@ -127,8 +120,7 @@ func (w *World) Handle() {
 	}
 }
 
-// Tracked is a thread that the writer asked Pawl to work on, and on which a run
-// has ended.
+// Tracked returns a thread that ada asked Pawl to work on, after a finished run.
 func (w *World) Tracked(number int) thread.ID {
 	w.T.Helper()
 	_, err := w.GitHub.Comment(Repo, number, "ada", "/pawl solve")
@@ -142,7 +134,7 @@ func (w *World) Tracked(number int) thread.ID {
 	return t
 }
 
-// Writes is a comment, which is handled.
+// Writes posts a comment and handles it.
 func (w *World) Writes(on int, who, text string) (id int64) {
 	w.T.Helper()
 	id, err := w.GitHub.Comment(Repo, on, who, text)
@@ -151,7 +143,7 @@ func (w *World) Writes(on int, who, text string) (id int64) {
 	return id
 }
 
-// Opened is an issue of the writer, which is handled.
+// Opened opens ada's issue and handles it.
 func (w *World) Opened(body string, labels ...string) thread.ID {
 	w.T.Helper()
 	n, err := w.GitHub.OpenIssue(Repo, "ada", "A title", body, labels...)
@@ -160,13 +152,13 @@ func (w *World) Opened(body string, labels ...string) thread.ID {
 	return thread.ID{Owner: "acme", Name: "widgets", Number: n}
 }
 
-// Issue is a tracked issue of the writer.
+// Issue opens a tracked issue of ada.
 func (w *World) Issue(body string) thread.ID {
 	w.T.Helper()
 	return w.Tracked(w.Opened(body).Number)
 }
 
-// Pull is a tracked pull request of the writer.
+// Pull opens a tracked pull request of ada.
 func (w *World) Pull() thread.ID {
 	w.T.Helper()
 	_, err := w.GitHub.PushCommit(w.T.Context(), Repo, "ada", fakegithub.Commit{Branch: "topic", Message: "Two", Files: map[string]string{"a.txt": "two\n"}})
@@ -176,7 +168,6 @@ func (w *World) Pull() thread.ID {
 	return w.Tracked(n)
 }
 
-// Log is a thread's log.
 func (w *World) Log(t thread.ID) []thread.Event {
 	w.T.Helper()
 	events, err := w.Store.Events(w.T.Context(), t, 0)
@@ -184,7 +175,7 @@ func (w *World) Log(t thread.ID) []thread.Event {
 	return events
 }
 
-// Judged are the remarks of a log, as "+ text" or "- text: reason".
+// Judged lists a log's remarks as "+ text" or "- text: reason".
 func (w *World) Judged(t thread.ID) []string {
 	w.T.Helper()
 	var list []string
@@ -204,8 +195,7 @@ func (w *World) Judged(t thread.ID) []string {
 	return list
 }
 
-// Verdicts are the remarks of others than Pawl on a thread, in order: "+ reason" for those acted on, "- reason" for those
-// ignored or taken back.
+// Verdicts lists others' remarks on a thread in order: "+ reason" if acted on, "- reason" if ignored or withdrawn.
 func Verdicts(s thread.State) (list []string) {
 	all := slices.Clone(s.Feedback)
 	for _, f := range s.Ignored {
@@ -224,7 +214,7 @@ func Verdicts(s thread.State) (list []string) {
 	return list
 }
 
-// Changes are the changes of a log, without what brought them.
+// Changes lists a log's changes without their sources.
 func (w *World) Changes(t thread.ID) []thread.Change {
 	w.T.Helper()
 	var list []thread.Change

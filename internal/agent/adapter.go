@@ -21,51 +21,51 @@ import (
 
 // Adapter describes one CLI.
 type Adapter struct {
-	// Name is the backend's kind and the CLI's own name; Stream is the format of its standard output. They,
-	// Protocols and Version come from config's table of CLIs.
+	// Name is the backend's kind and the CLI's name. Stream is the format of standard output. These fields, Protocols
+	// and Version come from config's table of CLIs.
 	Name, Stream string
-	Protocols    []string // of its endpoints
-	Version      Version  // the checked one; zero for the kind "command"
-	// Wrote reports whether only this CLI, or one with its format, writes such a line.
+	Protocols    []string // of endpoints
+	Version      Version  // checked version; zero for the kind "command"
+	// Wrote reports whether a line has this CLI's format.
 	Wrote func(line gjson.Result) bool
-	// Sessions matches its session ids; nil if it has none.
+	// Sessions matches session ids; nil for none.
 	Sessions *regexp.Regexp
-	// Build adds the CLI's own arguments, variables and files to a command. It reads only its argument.
+	// Build adds the CLI's arguments, variables and files to a command.
 	Build func(Request) (Launch, error)
-	// Parse turns one line of standard output, which may be cut (see maxLine) or garbage, into events. Equal lines
+	// Parse turns a line of standard output, which may be truncated (maxLine) or garbage, into events. Equal lines
 	// give equal events. Nil for streams without structure.
 	Parse func(line []byte, emit func(Event))
-	// OpenSession opens the CLI's session file in HOME, whose lines Parse reads, too; FoldSession reads its last
-	// turn. Nil without useful files.
+	// OpenSession opens the CLI's session file in HOME; Parse reads its lines. FoldSession reads its last turn. Nil
+	// without useful files.
 	OpenSession func(home, session string) (io.ReadCloser, error)
 	FoldSession func(io.Reader) (Session, error)
-	// Exit is the ending of an exit code without another explanation, "" for none; may be nil.
+	// Exit maps an exit code without another explanation to an ending; empty for none. It may be nil.
 	Exit func(code int) policy.Ending
-	// ReadTry reads from two lines of standard error, the second of them new, that a request failed and the CLI
-	// waits before it asks again, or no longer does; nil for CLIs that report it on standard output.
+	// ReadTry finds a failed request or its repetition in two lines of standard error, the second one new. Nil for
+	// CLIs that report it on standard output.
 	ReadTry func(lines string) (Try, bool)
-	// SideModels are aliases of the models that the CLI uses in addition to the given one.
+	// SideModels are aliases of additional models that the CLI uses.
 	SideModels []string
-	// Unguarded are slash-separated paths below the checkout whose code the CLI would run despite all switches: the
-	// caller must hide them, or use the base branch's.
+	// Unguarded lists slash-separated paths in the checkout whose code the CLI would run despite all switches. The
+	// caller must hide them or use the base branch's.
 	Unguarded  []string
-	Credential string // the path below HOME of the CLI's login by account, empty for none
+	Credential string // path of the CLI's account login below HOME; empty for none
 }
 
-// Version is a CLI's checked version; zero checks none. All print theirs for --version.
+// Version is a CLI's checked version; zero checks none. All CLIs print it for --version.
 type Version struct {
-	Checked string // the version whose switches and output were checked
-	Package string // its npm package
+	Checked string // its switches and output were checked
+	Package string // npm package
 }
 
 var versionNumber = regexp.MustCompile(`(?m)(?:^|[ v])(\d{1,9})\.(\d{1,9})\.(\d{1,9})\b`)
 
-// Install is the command that installs the CLI.
+// Install returns the command that installs the CLI.
 func (v Version) Install() string {
 	return fmt.Sprintf("npm install --global %s@%s", v.Package, v.Checked)
 }
 
-// Hint tells an operator what to do if the CLI is missing or does not start.
+// Hint advises an operator if the CLI is missing or does not start.
 func (v Version) Hint() string {
 	if v.Package == "" {
 		return "name the program in argv by its full path"
@@ -73,9 +73,9 @@ func (v Version) Hint() string {
 	return v.Install() + ", or name the program in argv"
 }
 
-// Judge compares the version that a CLI printed. order is 0 for the checked one; negative for an older one, an
-// error, since it may lack the switches that keep a repository's configuration out; positive for a newer or unknown
-// one, a warning.
+// Judge compares the version that a CLI printed with the checked one. order is 0 if equal. An older version
+// (negative) is an error: it may lack switches that exclude a repository's configuration. A newer or unknown one
+// (positive) is a warning.
 func (v Version) Judge(output string) (order int, text string) {
 	found := versionNumber.FindStringSubmatch(Shorten(output, 4<<10))
 	checked := versionNumber.FindStringSubmatch(v.Checked)
@@ -94,54 +94,53 @@ func (v Version) Judge(output string) (order int, text string) {
 }
 
 func compareNumbers(a, b string) int {
-	m, _ := strconv.Atoi(a) // the pattern has digits only
+	m, _ := strconv.Atoi(a) // digits only
 	n, _ := strconv.Atoi(b)
 	return cmp.Compare(m, n)
 }
 
-// Request is an agent's task and environment. Its only secrets are those that the operator listed in Env.
+// Request is an agent's task and environment. Its only secrets are in Env, listed by the operator.
 type Request struct {
 	Prompt string
-	Dir    string // the checkout's path for the agent; the caller starts the process there
-	Home   string // the HOME's path for the agent
-	// Model and Effort are passed to CLIs that have them; empty means the default.
+	Dir    string // the checkout's path for the agent; its working directory
+	Home   string // HOME's path for the agent
+	// Model and Effort are passed to CLIs that support them; empty means the default.
 	Model, Effort string
 	// Session is an earlier session of the same CLI and HOME to continue; empty starts a new one.
 	Session string
-	Argv    []string          // the program with its first arguments; empty: the CLI's own name. The kind "command" needs it.
-	Env     map[string]string // the operator's variables, PATH included
-	// Endpoint is the CLI's way to its model: a proxy on loopback with its token. Zero: it signs in by itself, by
-	// Env or the credential file in HOME. The kind "command" gets it in the variables of the protocol's client
-	// library.
+	Argv    []string          // program and first arguments; empty: the CLI's name. Required for the kind "command".
+	Env     map[string]string // the operator's variables with PATH
+	// Endpoint is a proxy on loopback to the model. If zero, the CLI signs in by Env or the credential file in HOME.
+	// "command" gets it in the variables of the protocol's client library.
 	Endpoint Endpoint
 	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" gets it in
-	// PAWL_TESTS, with a flag by which it answers one call without the protocol.
+	// PAWL_TESTS, with a flag for a single call without the protocol.
 	TestTool []string
-	// Pictures are attached files, at the agent's paths, for CLIs that take some; others open them by the prompt.
+	// Pictures are attached files, at the agent's paths, for CLIs that take some.
 	Pictures []string
-	// Attempt, Thread and Rung are for agents of the kind "command".
+	// For agents of the kind "command".
 	Attempt      int
 	Thread, Rung string
 }
 
-// Command is the process to start. Argv never goes to a shell.
+// Command is the process to start, without a shell.
 type Command struct {
 	Argv  []string
-	Env   []string          // the whole environment, as NAME=value, sorted
-	Stdin string            // written to the process and then closed: an open one makes some CLIs wait for ever
+	Env   []string          // the whole environment as NAME=value, sorted
+	Stdin string            // written to the process and closed: some CLIs wait forever on an open one
 	Files map[string]string // written below HOME before the start, by slash-separated relative path
 }
 
-// ErrSession: Request.Session is not a session of the CLI. The same request without it starts a new one.
+// ErrSession means that Request.Session is not a session of the CLI. Retry without it.
 var ErrSession = errors.New("start afresh")
 
-// Launch is a CLI's arguments, variables, and files below HOME.
+// Launch has a CLI's arguments, variables, and files below HOME.
 type Launch struct {
 	Args       []string
 	Env, Files map[string]string
 }
 
-// With adds a switch with each value that is not empty.
+// With adds a switch for each non-empty value.
 func With(args []string, name string, values ...string) []string {
 	for _, value := range values {
 		if value != "" {
@@ -151,8 +150,8 @@ func With(args []string, name string, values ...string) []string {
 	return args
 }
 
-// Command builds the process of a request: the prompt on standard input, the operator's variables except those that
-// bypass the endpoint, Home as HOME. The error is ErrSession if the session cannot be continued.
+// Command builds a request's process: the prompt on standard input, HOME, and the operator's variables except those
+// that bypass the endpoint. The error wraps ErrSession if the session cannot be continued.
 func (a Adapter) Command(r Request) (Command, error) {
 	if err := r.Endpoint.check(a.Name, a.Protocols); err != nil {
 		return Command{}, err
@@ -182,7 +181,7 @@ func (a Adapter) Command(r Request) (Command, error) {
 	}, nil
 }
 
-// takesEffort refuses an unknown effort; empty is the default. CLIs without a list take any.
+// takesEffort refuses an unknown effort. CLIs without a list accept any.
 func (a Adapter) takesEffort(effort string) error {
 	efforts := config.Efforts(a.Name)
 	if effort == "" || slices.Contains(efforts, effort) {
@@ -202,11 +201,10 @@ func (a Adapter) givesSession(session string) bool {
 	return a.Sessions.MatchString(session)
 }
 
-// usual are a CLI's variables unless the operator sets them. TZ is UTC because codex prints reset times in the
-// local zone without naming it.
+// usual are a CLI's default variables. TZ is UTC because codex prints local reset times without the zone.
 var usual = map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
 
-// environ lists an environment for exec, sorted so that equal requests give equal commands. Later maps win.
+// environ returns a sorted environment for exec. Later maps win.
 func environ(layers ...map[string]string) []string {
 	all := map[string]string{}
 	for _, layer := range layers {
@@ -219,20 +217,20 @@ func environ(layers ...map[string]string) []string {
 	return list
 }
 
-// SafeSession matches the session ids of codex, claude and gemini, which are UUIDs.
+// SafeSession matches UUIDs, the session ids of codex, claude and gemini.
 var SafeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
 
 // Endpoint is a proxy on loopback to a CLI's model; zero for none.
 type Endpoint struct {
-	// Protocol is openai (POST /v1/responses and /v1/chat/completions), anthropic (POST /v1/messages) or gemini
-	// (POST /v1beta/models/…).
+	// Protocol is openai (POST /v1/responses and /v1/chat/completions), anthropic (POST /v1/messages) or gemini (POST
+	// /v1beta/models/…).
 	Protocol string
 	URL      string // http://127.0.0.1:PORT, without a final slash
-	// Token is the attempt's token for the proxy. It reaches the CLI by an environment variable only.
+	// Token is the attempt's token for the proxy. The CLI gets it only by environment variable.
 	Token string
 }
 
-// TokenVariable carries the token for configurations that can name a variable. No CLI or script uses it by default.
+// TokenVariable holds the token. No CLI or script uses it by default.
 const TokenVariable = "PAWL_ENDPOINT_TOKEN"
 
 func (e Endpoint) OnlyToken() map[string]string {
@@ -254,7 +252,7 @@ func (e Endpoint) check(cli string, speaks []string) error {
 	return nil
 }
 
-// Allowed is the operator's environment, except for variables that bypass the endpoint.
+// Allowed returns the operator's environment without variables that bypass the endpoint.
 func (r Request) Allowed() map[string]string {
 	env := maps.Clone(r.Env)
 	if r.Endpoint != (Endpoint{}) {
@@ -265,7 +263,7 @@ func (r Request) Allowed() map[string]string {
 	return env
 }
 
-// Variables tell the protocol's client library its server and key; none for zero.
+// Variables returns the client library's variables for server and key.
 func (e Endpoint) Variables() map[string]string {
 	switch e.Protocol {
 	case config.OpenAI:
@@ -278,18 +276,16 @@ func (e Endpoint) Variables() map[string]string {
 	return map[string]string{}
 }
 
-// ToolServer is the CLIs' name of the test tool's server.
+// ToolServer is the test tool's server name in CLIs.
 const ToolServer = "pawl"
 
-// Bounds of the test tool. Tests may take thirty minutes, and the tool gives up before a CLI does, whose defaults
-// begin at 60 s.
+// Tests may take thirty minutes. The tool gives up before a CLI does; CLIs' defaults begin at 60 s.
 const (
 	ToolStartup = 30 * time.Second
 	ToolTimeout = 35 * time.Minute
 )
 
-// Servers are Pawl's MCP servers in most CLIs' form, without any if the request has no test tool. more are a CLI's
-// additional settings.
+// Servers returns Pawl's MCP servers in most CLIs' format. more has a CLI's additional settings.
 func (r Request) Servers(more map[string]any) map[string]any {
 	if len(r.TestTool) == 0 {
 		return map[string]any{}
@@ -299,8 +295,8 @@ func (r Request) Servers(more map[string]any) map[string]any {
 	return map[string]any{ToolServer: server}
 }
 
-// Settings writes a settings file.
+// Settings formats a settings file.
 func Settings(settings map[string]any) string {
-	text, _ := json.MarshalIndent(settings, "", "  ") // strings, numbers and switches always marshal
+	text, _ := json.MarshalIndent(settings, "", "  ") // always marshals
 	return string(text)
 }

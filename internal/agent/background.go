@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// background is the work that an agent started and did not wait for. A CLI ends it with the session.
+// background lists tasks that an agent started without waiting for them. A CLI ends them with the session.
 type background struct {
 	running, cut []string
 }
@@ -31,7 +31,7 @@ func (b *background) add(e Event) {
 	}
 }
 
-// left names the unfinished work at the session's end.
+// left names the unfinished tasks at the session's end.
 func (b *background) left() string {
 	return strings.Join(slices.Concat(b.cut, b.running), ", ")
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// stop is why Pawl itself ended a process; the zero value says that it did not.
+// stop is Pawl's reason for killing a process; zero if it did not.
 type stop struct {
 	ending policy.Ending // TimedOut or Killed
 	reason string
-	silent time.Duration // the silence before it
-	// first says that it came before the final event, which then only reports the stop: a CLI that must end kills
-	// its command, and reports success.
+	silent time.Duration // the preceding silence
+	// first means that the kill came before the final event. Such a final event does not count: a CLI that must end
+	// kills its command and reports success.
 	first  bool
-	notice Event // the CLI's text on the refusal that it was waiting for; zero for none
+	notice Event // the refusal that the CLI was waiting for; zero for none
 }
 
-// conclude turns the events into the report. In order: the stream's final event, Pawl's own kill, the exit code,
-// the last error that was not final, standard error, the last step.
+// conclude turns the events into the report, by precedence: the stream's final event, Pawl's kill, the exit code, the
+// last error, standard error, the last step.
 func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	r := &t.rep
 	r.Killed, r.Reasons = why.ending != "", []string{}
@@ -35,7 +35,7 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	return *r
 }
 
-// refused describes the limit that ended the run.
+// refused sets the limit that ended the run.
 func (t *tally) refused(e Event) {
 	r := &t.rep
 	r.Limit = nil
@@ -53,7 +53,7 @@ func (t *tally) refused(e Event) {
 	r.Reasons = append(r.Reasons, said.Reasons...)
 }
 
-// read passes an error to the reader of refusals.
+// read classifies an error.
 func (t *tally) read(e Event) limit.Reading {
 	return limit.Read(limit.Evidence{
 		Kind:     e.Ending,
@@ -66,7 +66,7 @@ func (t *tally) read(e Event) limit.Reading {
 	})
 }
 
-// consequences are the failures that may follow a CLI's sleep after a refusal: it was ended, or its connection was.
+// consequences are failures that may follow a CLI's sleep after a refusal.
 var consequences = []policy.Ending{policy.Disconnected, policy.TimedOut, policy.Killed, policy.Crashed}
 
 // tried records a failed request on standard error.
@@ -80,8 +80,8 @@ func (t *tally) tried(n Try) {
 	}
 }
 
-// readTry uses the last failed try as the error. Its time is unknown: after other work a short wait may have
-// passed, a used-up plan has not.
+// readTry uses the last failed try as the error. After other work only a used-up plan counts: a short wait may have
+// ended.
 func (t *tally) readTry() {
 	if t.try == "" || t.notice.Kind != 0 {
 		return
@@ -95,10 +95,10 @@ func (t *tally) readTry() {
 	}
 }
 
-// silent reports whether the agent wrote and did nothing.
+// silent reports whether the agent wrote nothing and called nothing.
 func (t *tally) silent() bool { return t.messages == 0 && !t.called }
 
-// decide sets the ending with its reason and returns the error behind it.
+// decide sets the ending with its reason, and returns the error behind it.
 func (t *tally) decide(why stop) Event {
 	t.readTry()
 	r := &t.rep
@@ -131,7 +131,7 @@ func (t *tally) decide(why stop) Event {
 	return t.unended()
 }
 
-// endedItself is a run with a final event before its process ended.
+// endedItself handles a run with a final event before the process ended.
 func (t *tally) endedItself() Event {
 	r := &t.rep
 	if r.Exit.Code == exitTimeout {
@@ -144,7 +144,7 @@ func (t *tally) endedItself() Event {
 	return t.finished()
 }
 
-// unended is a run that ended by itself without a final event.
+// unended handles a run that ended by itself without a final event.
 func (t *tally) unended() Event {
 	r, before := &t.rep, " before a final event"
 	if t.cli.Parse == nil {
@@ -169,8 +169,8 @@ func (t *tally) unended() Event {
 	return Event{}
 }
 
-// outOfTime is a run that was still going at its time limit. If the CLI waited for a provider that had refused it,
-// the refusal is the ending.
+// outOfTime handles a run that reached its time limit. If the CLI was waiting after a refusal, the refusal is the
+// ending.
 func (t *tally) outOfTime(why stop) Event {
 	r := &t.rep
 	if t.notice.Kind != 0 && t.read(t.notice).Kind.IsLimit() {
@@ -189,7 +189,7 @@ func (t *tally) note(why stop) {
 	}
 }
 
-// finished is a run whose stream reports success.
+// finished handles a run whose stream reports success.
 func (t *tally) finished() Event {
 	r := &t.rep
 	t.forgetOlder()
@@ -210,7 +210,7 @@ func (t *tally) finished() Event {
 	return Event{}
 }
 
-// noteEnd adds what came after a good end, or was ended by it.
+// noteEnd adds events after a good end, and tasks that the end killed.
 func (t *tally) noteEnd() {
 	r := &t.rep
 	if r.Exit.Code != 0 {
@@ -224,7 +224,7 @@ func (t *tally) noteEnd() {
 	}
 }
 
-// onlyError is the error that replaces the answer of a run without other work.
+// onlyError returns the error that replaces the answer of a run without other work.
 func (t *tally) onlyError() (Event, bool) {
 	if t.rep.ToolCalls > 0 || t.messages > 1 {
 		return Event{}, false
@@ -234,7 +234,7 @@ func (t *tally) onlyError() (Event, bool) {
 	return e, ok && said.Kind != policy.Killed
 }
 
-// forgetOlder drops messages from before the last call if the answer is empty.
+// forgetOlder drops messages before the last call if the answer is empty.
 func (t *tally) forgetOlder() {
 	if !t.said {
 		t.rep.FinalMessage = ""
@@ -250,7 +250,7 @@ func (t *tally) noteEmpty() {
 	}
 }
 
-// retrying matches codex's wrapper around a retried error.
+// retrying matches codex's wrapper of a retried error.
 var retrying = regexp.MustCompile(`^Reconnecting\.\.\. (?:\d+/\d+ |waiting for network )?\((.*)\)$`)
 
 func (t *tally) judge(e Event, where string) Event {
@@ -289,7 +289,7 @@ func (t *tally) exitEnding() policy.Ending {
 	return t.cli.Exit(t.rep.Exit.Code)
 }
 
-// stepped is a stream's end without a final event, after a whole step.
+// stepped handles a stream that ends without a final event after a whole step.
 func (t *tally) stepped() Event {
 	r := &t.rep
 	if t.step.Ending == policy.Completed {
@@ -312,7 +312,7 @@ func (t *tally) stepped() Event {
 	return Event{}
 }
 
-// unanswered reports whether the last step had no failure, but no text and no change either.
+// unanswered reports whether the last step had no failure, no text and no change.
 func (t *tally) unanswered() bool {
 	switch t.step.Ending {
 	case policy.Completed:
@@ -339,8 +339,8 @@ func (t *tally) unfinished() {
 // harmless matches healthy CLIs' lines on standard error.
 var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prompt) from stdin\.*|warning: .*|yolo mode is enabled.*|ripgrep is not available.*|\[startup\] .*|timestamp=\S+ level=(?:debug|info|warn) .*|at .*:\d+:\d+\)?|\s*)$`)
 
-// The lines of standard error that are read without another explanation: the first ones name the problem or begin
-// the usage text, the last ones end a trace.
+// Lines of standard error that are read: the first ones name the problem or begin the usage text; the last ones end a
+// trace.
 const firstLines, finalLines = 3, 5
 
 func (t *tally) complaints() string {
@@ -356,8 +356,8 @@ func (t *tally) complaints() string {
 	return strings.Join(lines, "\n")
 }
 
-// silentFailure is a failing exit code without an error in the stream. A CLI's text on standard error before it
-// began to work is its own error.
+// silentFailure handles a failing exit code without an error in the stream. Text on standard error before the work
+// began is the CLI's own error.
 func (t *tally) silentFailure() Event {
 	r := &t.rep
 	text, byExit := t.complaints(), t.exitEnding()
@@ -394,7 +394,7 @@ func (t *tally) wordlessFailure(byExit policy.Ending) {
 
 const exitTimeout = 124
 
-// signal names the signal that ended a process from outside, "" for none; shells report 128 plus its number.
+// signal names the signal that ended a process; empty for none. Shells report 128 plus its number.
 func (e Exit) signal() string {
 	if e.Signal != "" {
 		return e.Signal

@@ -19,26 +19,25 @@ import (
 
 type Kind int
 
-// The kinds of events.
 const (
 	// SessionStarted has the session in ID.
 	SessionStarted Kind = iota + 1
-	// TurnStarted opens one turn of the model.
+	// TurnStarted begins a turn of the model.
 	TurnStarted
-	// Message is the agent's text, in Text and Wrote.
+	// Message has the agent's text in Text and Authored.
 	Message
-	// Thought is reasoning; only its mentions matter.
+	// Thought is reasoning, read only for mentions.
 	Thought
-	// ToolCall is a call that began (Done unset) or was answered, with its edited files and arguments.
+	// ToolCall is the start of a call (Done unset) or its answer.
 	ToolCall
-	// Notice is an error that is not final, in Text: a retry, a warning.
+	// Notice is a non-final error in Text: a retry, a warning.
 	Notice
-	// StepEnded ends one step of a stream without a final event. Ending is the run's if this step was its last;
-	// empty: more follows.
+	// StepEnded ends a step of a stream without a final event. Ending is the run's if this step is its last; empty:
+	// more follows.
 	StepEnded
-	// Finished ends the run with success. Text, if set, is the answer; Wordless says that the answer is empty.
+	// Finished ends the run with success. Text, if set, is the answer; Wordless means an empty answer.
 	Finished
-	// Failed ends the run with the error in Text, or else the last Notice's; Ending is set if the stream names it.
+	// Failed ends the run with the error in Text, else the last Notice's. Ending is set if the stream names it.
 	Failed
 )
 
@@ -47,57 +46,56 @@ type Event struct {
 	Kind         Kind
 	ID           string
 	Text         string
-	Session, Dir string // the session's id in streams that repeat it; Dir is the checkout's path for the CLI
-	// Delta says that the text continues the previous message.
+	Session, Dir string // the session's id in streams that repeat it; the checkout's path for the CLI
+	// Delta means that the text continues the previous message.
 	Delta bool
-	// Authored is the agent's own text: a command, tool arguments, a message. Ran says that it was executed, not
-	// only said.
+	// Authored is the agent's own text: a command, tool arguments, a message. Ran means that it was executed.
 	Authored string
 	Ran      bool
-	Does     string // what a call does, for people, as the function Does writes it
-	// Quotes says that the event quotes a limit text without being a limit.
+	Does     string // a call for users, formatted by Does
+	// Quotes means that the event quotes a limit text.
 	Quotes bool
 	Edits  []policy.Edit
-	// Place is the message of a call and its position there, empty if unknown. Whole says that an ended call's event
-	// has the call, too, and not only its answer.
+	// Place is the message of a call and its position there; empty if unknown. Whole means that an ended call's event
+	// also has the call.
 	Place string
 	Whole bool
-	// Began is when a whole event's call began; zero if unknown.
+	// Began is the start of a whole event's call; zero if unknown.
 	Began time.Time
-	// Done and Rejected describe an ended call; a rejected one had no effect. Failed is a rejected one, or a command
-	// that failed; Result is a hash of its answer, zero if unknown. Silent says that the answer is empty.
+	// Done and Rejected describe an ended call; a rejected one had no effect. Failed includes failed commands. Result
+	// hashes the answer; zero if unknown. Silent means an empty answer.
 	Done, Rejected, Failed, Silent bool
 	Result                         uint64
 	Ending                         policy.Ending
 	ResetsAt                       time.Time // zero if unknown
-	// Status and Names are an error's fields: the HTTP status, its types and codes.
+	// Status and Names are an error's HTTP status, types and codes.
 	Status int
 	Names  []string
-	// Idle says that a final event reports no turn at all.
+	// Idle means that a final event reports no turn.
 	Idle bool
-	// Task is background work that began, or ended with TaskEnd.
+	// Task is a background task that began, or ended with TaskEnd.
 	Task, TaskEnd string
-	// Tokens and Cost are the session's total so far, or with Step one step's.
+	// Tokens and Cost are the session's total so far or, if Step, one step's.
 	Tokens *policy.Tokens
 	Cost   *float64
 	Step   bool
-	// Wordless says that Finished has an empty answer.
+	// Wordless means that Finished has an empty answer.
 	Wordless bool
-	Turns    int // the CLI's own count of turns; zero if it has none
+	Turns    int // the CLI's own count; zero if none
 }
 
-// Call is one ended call, for circles. A refused or failed one edits nothing.
+// Call is one ended call. A refused or failed one edits nothing.
 type Call struct {
 	Edits []policy.Edit
-	// Key hashes the call with its arguments, Result its answer, zero if unknown.
+	// Key hashes the call with its arguments. Result hashes the answer; zero if unknown.
 	Key, Result uint64
 	Failed      bool
-	Silent      bool          // it had no output
-	Authored    string        // the call's text, its head if it is long
-	Pause       time.Duration // before the call, by the stream's times; zero if it has none
+	Silent      bool          // no output
+	Authored    string        // the call's text, truncated
+	Pause       time.Duration // before the call, by the stream's times; zero if unknown
 }
 
-// Count counts the call: its edits, or that it edited nothing.
+// Count counts the call's edits, or the call if it edited nothing.
 func (d Call) Count(c *policy.Circles) {
 	for _, e := range d.Edits {
 		c.Edit(e)
@@ -114,53 +112,53 @@ func (d Call) Count(c *policy.Circles) {
 	}
 }
 
-// Answered sets whether a call failed, and its answer as JSON.
+// Answered sets a call's failure and its answer as JSON.
 func (e *Event) Answered(failed bool, answer string) {
 	e.Failed, e.Result, e.Silent = failed, edit.Result(answer), edit.Silent(answer)
 }
 
-// Exit is a process's end: its exit code, and the signal that ended it, empty for none.
+// Exit is a process's exit code, and the signal that ended it; empty for none.
 type Exit struct {
 	Code     int
 	Signal   string
-	Exceeded string // for people
+	Exceeded string // an exceeded resource limit, for users
 }
 
-// Report is the result of a run, by its output.
+// Report is a run's result by its output.
 type Report struct {
 	CLI     string        `json:"cli"`
 	Ending  policy.Ending `json:"ending"`
 	Reasons []string      `json:"reasons"`
 	Limit   *policy.Limit `json:"limit"`
-	// Edits are counted by Inspect. They are zero for a running process: its watcher also sees the files.
+	// Edits are set by Inspect only. A running process's watcher counts them, since it also sees the files.
 	Edits        policy.Edits  `json:"edits"`
 	FinalMessage string        `json:"final_message"`     // the agent's last message; after success its answer
-	Failure      string        `json:"failure,omitempty"` // the final error
+	Failure      string        `json:"failure,omitempty"` // final error
 	Tokens       policy.Tokens `json:"tokens"`
-	CostUSD      *float64      `json:"cost_usd"` // nil if the CLI reports none
+	CostUSD      *float64      `json:"cost_usd"` // nil if unknown
 	SessionID    string        `json:"session_id"`
-	ToolCalls    int           `json:"tool_calls"` // answered ones
-	Turns        int           `json:"turns"`      // the model's answers for claude and opencode, prompts for codex and gemini, by their own count
-	// Mentions counts the ignored quotations of limit texts.
+	ToolCalls    int           `json:"tool_calls"` // answered calls
+	Turns        int           `json:"turns"`      // by the CLI's own count: the model's answers (claude, opencode) or prompts (codex, gemini)
+	// Mentions counts ignored quotations of limit texts.
 	Mentions  int  `json:"mentions"`
-	Exit      Exit `json:"-"` // zero, with ExitKnown false, if unknown
+	Exit      Exit `json:"-"` // zero if unknown (ExitKnown false)
 	ExitKnown bool `json:"-"`
-	// Killed says that Pawl ended the process.
+	// Killed means that Pawl ended the process.
 	Killed      bool          `json:"-"`
-	Silent      time.Duration `json:"-"` // the silence, if that is why
+	Silent      time.Duration `json:"-"` // the silence that caused the kill
 	Duration    time.Duration `json:"-"`
-	Stderr      string        `json:"-"` // the head and tail of it
+	Stderr      string        `json:"-"` // head and tail
 	OutputBytes int64         `json:"-"` // of standard output
 
-	output string // plain streams: the output, head and tail if it is long
+	output string // plain streams: head and tail of the output
 	final  bool   // the stream had its final event
-	named  bool   // the ending is by a field or a code, not by a wording
+	named  bool   // a field or a code determined the ending, not the wording
 }
 
-// Evidence is the text for a fingerprint: a plain stream's output, the failure, else the final message.
+// Evidence returns the text for a fingerprint: a plain stream's output, the failure, else the final message.
 func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMessage) }
 
-// Printed is a plain stream's output, head and tail if it is long; empty for others.
+// Printed returns the head and tail of a plain stream's output; empty for others.
 func (r Report) Printed() string { return r.output }
 
 func (r *Report) because(reason string) { r.Reasons = append(r.Reasons, reason) }
@@ -170,7 +168,7 @@ func (r *Report) end(ending policy.Ending, reason string) {
 	r.because(reason)
 }
 
-// setLimit describes the limit of a report with such an ending, with its reset if known.
+// setLimit sets the limit of a report whose ending is a limit, with its reset if known.
 func (r *Report) setLimit(message string, resets time.Time, source string, now time.Time) {
 	r.Limit = nil
 	if !r.Ending.IsLimit() {
@@ -190,7 +188,7 @@ func (r *Report) setLimit(message string, resets time.Time, source string, now t
 	r.Limit.ResetsAt, r.Limit.Source = at, source
 }
 
-// Shorten cuts s to about n bytes for a reason or a report, on a rune boundary.
+// Shorten truncates s to about n bytes on a rune boundary.
 func Shorten(s string, n int) string {
 	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) <= n {
 		return s
@@ -201,9 +199,8 @@ func Shorten(s string, n int) string {
 // byteOrderMark may begin a file and has no meaning in UTF-8.
 var byteOrderMark = []byte("\uFEFF")
 
-// Line parses one line of output as JSON; it does not exist for other values than objects. The line may be cut, or
-// broken later: the part before is read, also of a string. Agents print lines of any length, and their heads
-// classify them. The result is valid UTF-8 and shares no memory with the line.
+// Line parses a line as a JSON object. Of a truncated or broken line it parses the intact beginning, which suffices
+// to classify it. The result is valid UTF-8 and shares no memory with the line.
 func Line(line []byte) gjson.Result {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
 	if len(line) == 0 || line[0] != '{' {
@@ -216,7 +213,7 @@ func Line(line []byte) gjson.Result {
 	return gjson.Parse(text)
 }
 
-// EmitFinal emits an event of a line that may be final. A cut line ends nothing, and only its error counts.
+// EmitFinal emits an event of a line that may be final. A truncated line ends nothing; only its error counts.
 func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
 	final := e.Kind == Finished || e.Kind == Failed
 	switch {
@@ -227,8 +224,7 @@ func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
 	}
 }
 
-// closed ends the string in which a line was cut, since gjson leaves out strings without an end. It needs no ends
-// of objects and lists.
+// closed ends the string in which a line was truncated. gjson needs no ends of objects and lists.
 func closed(line string) string {
 	inside := false
 	for i := 0; i < len(line); i++ {
@@ -247,8 +243,8 @@ func closed(line string) string {
 	return line
 }
 
-// Each calls visit with each element of a list, and does nothing for other values. It does not collect them: in a
-// list of zeros each would take forty times its bytes.
+// Each calls visit with each element of a list without collecting them: a list of zeros would take forty times its
+// bytes.
 func Each(list gjson.Result, visit func(gjson.Result)) {
 	if list.IsArray() {
 		list.ForEach(func(_, element gjson.Result) bool {
@@ -258,7 +254,7 @@ func Each(list gjson.Result, visit func(gjson.Result)) {
 	}
 }
 
-// Count is a number as a count: 0 if it is missing, broken or negative.
+// Count returns a number as a count; 0 if missing, broken or negative.
 func Count(v gjson.Result) int64 {
 	n, err := strconv.ParseInt(v.Raw, 10, 64)
 	if err != nil {
@@ -267,7 +263,7 @@ func Count(v gjson.Result) int64 {
 	return max(n, 0)
 }
 
-// Tokens are the counts of an object whose input includes the cached, by field names; nil if it has none.
+// Tokens returns an object's counts by field names; the input includes the cached part. Nil for none.
 func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
 	return Told(policy.Tokens{
 		Input:       Count(usage.Get(input)),
@@ -276,7 +272,7 @@ func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
 	})
 }
 
-// Told is a count of tokens, nil for zeros: providers without counts appear as zeros, too.
+// Told returns nil for zero counts: providers without counts report zeros.
 func Told(t policy.Tokens) *policy.Tokens {
 	if t == (policy.Tokens{}) {
 		return nil
@@ -284,7 +280,7 @@ func Told(t policy.Tokens) *policy.Tokens {
 	return &t
 }
 
-// Dollars is a number as a cost, nil for none.
+// Dollars returns a number as a cost; nil for none.
 func Dollars(v gjson.Result) *float64 {
 	if v.Type != gjson.Number || math.IsInf(v.Num, 0) || math.IsNaN(v.Num) {
 		return nil
@@ -292,12 +288,11 @@ func Dollars(v gjson.Result) *float64 {
 	return &v.Num
 }
 
-// maxArgument is how much of one argument is shown, in characters (our choice: most fit a terminal's line).
+// maxArgument limits an argument for display in characters (our choice: most fit a terminal's line).
 const maxArgument = 120
 
-// Does writes a call for people: a command line after a dollar sign, or the tool with its arguments that are texts and
-// numbers. The input is the object of the arguments, or the only argument. CLIs name the argument with a
-// command line "command", whatever the tool is called.
+// Does formats a call for users: a command line after a dollar sign, else the tool with its text and number
+// arguments. input is the object of arguments, or the only argument. CLIs name a command line's argument "command".
 func Does(tool string, input gjson.Result) string {
 	words := []string{tool}
 	add := func(_, argument gjson.Result) bool {
@@ -321,13 +316,13 @@ func Does(tool string, input gjson.Result) string {
 	return strings.TrimSpace(strings.Join(words, " "))
 }
 
-// EditTools are a CLI's names of its editing tools, and of their other arguments than content.
+// EditTools are a CLI's names of its editing tools and their arguments.
 type EditTools struct {
 	Write, Replace, Several []string
 	Path, Before, After     string
 }
 
-// Edits are a call's edits, nil for none known.
+// Edits returns a call's edits; nil for none.
 func (n EditTools) Edits(tool string, input gjson.Result) []policy.Edit {
 	path := input.Get(n.Path).Str
 	if path == "" {

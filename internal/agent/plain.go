@@ -9,20 +9,20 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of a plain stream's kept output, the run's evidence.
+// Bounds of a plain stream's kept output, in bytes.
 const (
 	plainHead = 2 << 20
 	plainTail = 2 << 20
 )
 
-// lastLines is how many last lines of each stream may be a limit message.
+// lastLines limits the last lines of each stream that may be a limit message.
 const lastLines = 5
 
-// maxRefusal is the most lines of a run that was refused at once.
+// maxRefusal limits the lines of a run that was refused at once.
 const maxRefusal = 3
 
-// decidePlain judges a stream without structure: by the exit code, and after a failure by last lines that are
-// nothing but a limit message.
+// decidePlain judges a stream without structure by the exit code and, after a failure, by last lines that are limit
+// messages.
 func (t *tally) decidePlain() Event {
 	r := &t.rep
 	if r.ExitKnown && r.Exit.Code == 0 {
@@ -51,7 +51,7 @@ func (t *tally) decidePlain() Event {
 	return Event{}
 }
 
-// onlyRefused finds the error of a run that exits with 0 and printed little else: some CLIs do so after a refusal.
+// onlyRefused finds the error of a run that exits with 0 and printed little else, as some CLIs do after a refusal.
 func onlyRefused(output string) (Event, bool) {
 	lines := tailLines(output, maxRefusal+1)
 	if len(lines) == 0 || len(lines) > maxRefusal {
@@ -62,7 +62,7 @@ func onlyRefused(output string) (Event, bool) {
 	return Event{Kind: Notice, Text: first}, refused
 }
 
-// tailLines returns the last n non-blank lines, the last one first.
+// tailLines returns the last n non-blank lines, last first.
 func tailLines(s string, n int) []string {
 	var lines []string
 	for len(s) > 0 && len(lines) < n {

@@ -17,9 +17,9 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Process is a process of the adapter's command.
+// Process is a started command.
 type Process struct {
-	// Stdout and Stderr end soon after Kill, even if a stray child holds their other ends.
+	// Stdout and Stderr end soon after Kill, even if a child still holds their other ends.
 	Stdout, Stderr io.Reader
 	// Wait returns the process's end. It is called once, after both streams ended.
 	Wait func() (Exit, error)
@@ -30,32 +30,29 @@ type Process struct {
 // RunOptions limit a run. Zero durations mean no limit.
 type RunOptions struct {
 	Dir string // the checkout's path for the agent
-	// Total is the time for the whole run, Idle the longest silence, Startup the silence before the first sign of
-	// life. A sign of life is a line of a structured stream that is no retry notice (codex retries a dead server for
-	// ever), or any output of a plain agent. CLIs print nothing while the model streams, so Idle must be generous
-	// (minutes).
+	// Total limits the run, Idle the silence, Startup the silence at the start. Signs of life are a structured
+	// stream's lines except retry notices, or a plain agent's output. CLIs print nothing while the model streams, so
+	// Idle needs minutes.
 	Total, Idle, Startup time.Duration
-	// Alive gets the function for signs of life outside of the output, such as a byte of the model's answer; nil for
-	// none. It may be called until Run returns, and does nothing after that.
+	// Alive gets a function that reports other signs of life, such as a byte of the model's answer. It may be called
+	// until Run returns, and has no effect later. Nil for none.
 	Alive func(tell func())
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
-	OnEvent       func(Event) // called for each event; OnCall for each call, before its last event
+	OnEvent       func(Event) // for each event; OnCall for each call, before its last event
 	OnCall        func(Call)
-	// OnPrint gets each line that a program without structure prints on either stream, concurrently; nil for nobody.
+	// OnPrint gets each line of a program without structure, concurrently; may be nil.
 	OnPrint func(line string)
-	Now     func() time.Time // the clock for reset times and the duration; nil means time.Now
+	Now     func() time.Time // for reset times and the duration; nil means time.Now
 }
 
-// lingerTime is the time of a process that stays after its final event, or of a child with its streams.
+// lingerTime limits how long a process may stay after its final event, or a child may keep the streams open.
 const lingerTime = 30 * time.Second
 
-// Run reads a process to its end and reports the result. It kills the process at a limit of the options or when ctx
-// ends, whose cause becomes a reason. All goroutines have ended when Run returns.
-//
-// The report is always filled. The error is Pawl's own failure: to keep the transcript, or to learn the process's
-// end.
+// Run reads a process to its end and returns the report, which is always filled. It kills the process at a limit of
+// the options or when ctx ends; ctx's cause becomes a reason. The error is Pawl's own: to write the transcript, or to
+// wait for the process. All goroutines have ended when Run returns.
 func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error) {
 	now := o.Now
 	if now == nil {
@@ -99,23 +96,23 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	return report, errors.Join(err, waitErr)
 }
 
-// watch ends a process that exceeds one of its limits.
+// watch kills a process that exceeds a limit.
 type watch struct {
 	kill    func()
 	killing sync.WaitGroup
-	// The limit of silence, and the alarms.
+	// The limit of silence, and the timers.
 	silence                      time.Duration
 	total, startup, idle, linger *time.Timer
 
 	mu      sync.Mutex
 	over    bool                   // the process has ended
 	final   bool                   // the last turn had its final event
-	late    bool                   // it came only after the kill
+	late    bool                   // the final event came after the kill
 	why     stop                   // zero before a kill
-	waiting map[string]*time.Timer // alarms of refused conversations that have not asked again
+	waiting map[string]*time.Timer // timers of refused conversations that have not asked again
 }
 
-// within is a limit of silence, zero if the whole run ends before it.
+// within returns a limit of silence; zero if the whole run ends earlier.
 func (o RunOptions) within(bound time.Duration) time.Duration {
 	if o.Total > 0 && bound >= o.Total {
 		return 0
@@ -127,7 +124,7 @@ func newWatch(kill func(), o RunOptions) *watch {
 	o.Idle = o.within(o.Idle)
 	o.Startup = o.within(o.Startup)
 	w := &watch{kill: kill, silence: o.Idle, waiting: map[string]*time.Timer{}}
-	// alarm fires after d, never for zero.
+	// alarm fires after d; never if d is 0.
 	alarm := func(d time.Duration, why stop) *time.Timer {
 		return time.AfterFunc(cmp.Or(d, math.MaxInt64), func() { w.end(why) })
 	}
@@ -163,7 +160,7 @@ func (w *watch) end(why stop) {
 	}
 }
 
-// finish ends the watch of an ended process, and returns why it was killed, if it was.
+// finish ends the watch, and returns why the process was killed.
 func (w *watch) finish(ctx context.Context) stop {
 	w.mu.Lock()
 	w.over = true
@@ -180,7 +177,7 @@ func (w *watch) finish(ctx context.Context) stop {
 	return w.why
 }
 
-// alive handles a sign of life outside of the output.
+// alive handles a sign of life outside the output.
 func (w *watch) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,8 +190,7 @@ func (w *watch) alive() {
 	}
 }
 
-// pulse handles a sign of life in the output. A working CLI does not sleep, and one whose helper was permanently
-// refused continues without it.
+// pulse handles a sign of life in the output. A working CLI does not sleep.
 func (w *watch) pulse() {
 	w.mu.Lock()
 	w.awake()
@@ -210,10 +206,10 @@ func (w *watch) awake() {
 	clear(w.waiting)
 }
 
-// maxWaiting is more conversations than any CLI leads at once.
+// maxWaiting exceeds the conversations of any CLI.
 const maxWaiting = 64
 
-// tellTry records a refusal, with an alarm for its conversation's next request, or its end.
+// tellTry records a refusal and sets or stops the timer for the conversation's next request.
 func (w *watch) tellTry(n Try) {
 	if n.Wait > LongestWait {
 		w.end(n.stop())
@@ -232,7 +228,7 @@ func (w *watch) tellTry(n Try) {
 	}
 }
 
-// stopFor turns a context's end into the record of a kill.
+// stopFor returns the reason of a kill by a context.
 func stopFor(cause error) stop {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return stop{ending: policy.TimedOut, reason: "killed: the time for the run is over"}
@@ -240,25 +236,25 @@ func stopFor(cause error) stop {
 	return stop{ending: policy.Killed, reason: "killed: " + cause.Error()}
 }
 
-// LongestWait is how long a CLI may wait by itself before it asks a provider again; Pawl stores a longer wait, at
-// no cost. quietWait is when a wait of unknown length must have been longer, even on a busy machine.
+// LongestWait limits a CLI's own wait before it asks a provider again. Pawl stores longer waits. After quietWait a
+// wait of unknown length was longer, even on a busy machine.
 const (
 	LongestWait = time.Minute
 	quietWait   = LongestWait + 15*time.Second
 )
 
-// Try is a CLI's report of a failed request, and of its wait before the next.
+// Try is a CLI's report of a failed request and its wait.
 type Try struct {
-	Session string // the waiting conversation, empty if the CLI has one
-	// Over says that the conversation asks again.
+	Session string // the waiting conversation; empty if the CLI has one
+	// Over means that the conversation asks again.
 	Over    bool
-	Wait    time.Duration // Unknown says that the length is unknown
+	Wait    time.Duration // Unknown means an unknown length
 	Unknown bool
 	Text    string // the provider's message
 }
 
-// Tries reads failed tries from lines of standard error. The pattern's groups wait and said are the wait in units,
-// and the provider's message.
+// Tries parses failed tries on standard error. The pattern's groups are wait, in units, and said, the provider's
+// message.
 func Tries(pattern *regexp.Regexp, unit time.Duration) func(lines string) (Try, bool) {
 	return func(lines string) (Try, bool) {
 		m := pattern.FindStringSubmatch(lines)
@@ -270,7 +266,7 @@ func Tries(pattern *regexp.Regexp, unit time.Duration) func(lines string) (Try, 
 	}
 }
 
-// stop is the end of a run whose CLI sleeps for too long.
+// stop returns the kill of a run whose CLI sleeps too long.
 func (n Try) stop() stop {
 	e := Event{Kind: Notice, Text: n.Text}
 	if said := limit.Read(limit.Evidence{Message: n.Text}); !said.Kind.IsLimit() {
@@ -283,10 +279,10 @@ func (n Try) stop() stop {
 	return stop{ending: policy.Killed, reason: reason, notice: e}
 }
 
-// maxTryLine limits the part of a line of standard error that is read.
+// maxTryLine limits the parsed part of a line of standard error.
 const maxTryLine = 16 << 10
 
-// tryReader looks for failed tries in its input, each line together with the one before.
+// tryReader finds failed tries in its input, each line together with the previous one.
 type tryReader struct {
 	read       func(lines string) (Try, bool)
 	onTry      func(Try)

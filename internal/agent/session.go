@@ -9,24 +9,25 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Session is a CLI's session file beyond its output. The agent can write it, so it counts as much as the output.
+// Session has data of a CLI's session file in addition to its output. The agent can write the file, so it is trusted
+// no more than the output.
 type Session struct {
-	// Ending is the class of the file's own error code, empty for none. Code is that code, Failure its message.
+	// Ending is the class of the file's error Code; empty for none. Failure is the error's message.
 	Ending  policy.Ending
 	Code    string
 	Failure string
 	Windows []Window       // the provider's last usage windows
-	Tokens  *policy.Tokens // the last turn's, nil if unknown. The output of a continued session counts all of it.
+	Tokens  *policy.Tokens // the last turn's; nil if unknown. The output of a continued session counts all turns.
 }
 
-// Window is one usage window of a plan.
+// Window is a usage window of a plan.
 type Window struct {
 	UsedPercent float64
 	ResetsAt    time.Time
 }
 
-// Refine corrects a report by the session file: the error code beats the wording, the exact reset the printed
-// minute. An ending that the output or Pawl settled otherwise stays.
+// Refine corrects a report by the session file: an error code overrides wording, and an exact reset overrides a
+// printed minute. Settled endings stay.
 func (r *Report) Refine(s Session, now time.Time) {
 	if s.Tokens != nil {
 		r.Tokens = *s.Tokens
@@ -63,8 +64,8 @@ func (r *Report) settled() bool {
 	}
 }
 
-// correctedBy reports whether a session file's ending replaces the report's. The structured status of a short
-// refusal does not undo a long wait.
+// correctedBy reports whether a session file's ending replaces the report's. A short refusal's status does not
+// replace a usage limit.
 func (r *Report) correctedBy(ending policy.Ending) bool {
 	switch ending {
 	case "", r.Ending:
@@ -76,7 +77,7 @@ func (r *Report) correctedBy(ending policy.Ending) bool {
 	}
 }
 
-// resetsAt is the reset of the last used-up window, or else of the one whose minute the message names.
+// resetsAt returns the reset of the last used-up window, else of the window whose minute the message names.
 func (s Session) resetsAt(named time.Time) time.Time {
 	var at time.Time
 	for _, w := range s.Windows {
@@ -95,8 +96,7 @@ func (s Session) resetsAt(named time.Time) time.Time {
 	return time.Time{}
 }
 
-// ReadSession reads the last turn from the session file, the zero value for CLIs without one; a missing file is an
-// fs.ErrNotExist.
+// ReadSession reads the last turn from the session file; zero for CLIs without one. A missing file is fs.ErrNotExist.
 func (a Adapter) ReadSession(home, session string) (s Session, err error) {
 	err = a.inSession(home, session, func(f io.Reader) error {
 		s, err = a.FoldSession(f)
@@ -105,15 +105,15 @@ func (a Adapter) ReadSession(home, session string) (s Session, err error) {
 	return s, err
 }
 
-// SessionCalls reads a session's calls from its file, which has the patches that the output leaves out. For CLIs
-// without one it visits nothing; a missing file is an fs.ErrNotExist.
+// SessionCalls visits the calls in a session's file, which has patches that the output omits. A missing file is
+// fs.ErrNotExist.
 func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error {
 	t := newTally(a, dir)
 	t.onCall = visit
 	return a.SessionEvents(home, session, t.add)
 }
 
-// SessionEvents reads the events of a session file, like SessionCalls its calls.
+// SessionEvents visits the events of a session file; see SessionCalls.
 func (a Adapter) SessionEvents(home, session string, visit func(Event)) error {
 	return a.inSession(home, session, func(f io.Reader) error {
 		return ReadLines(f, func(line []byte) { a.Parse(line, visit) })

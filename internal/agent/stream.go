@@ -15,12 +15,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxLine is how much of a line is parsed. The longest line in the recorded runs has 335 kB; the first bytes
-// decide.
+// maxLine limits the parsed part of a line. The longest line in the recorded runs has 335 kB.
 const maxLine = 1 << 20
 
-// ReadLines calls visit once per line of r, without the line's end, cut at maxLine. The slice is valid during the
-// call. Memory does not grow with the input.
+// ReadLines calls visit for each line of r without its end, truncated at maxLine. The slice is valid during the call.
+// Memory does not grow with the input.
 func ReadLines(r io.Reader, visit func(line []byte)) error {
 	b := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -40,14 +39,14 @@ func ReadLines(r io.Reader, visit func(line []byte)) error {
 	}
 }
 
-// excerpt passes the beginning of its input on and keeps the end.
+// excerpt writes the beginning of its input and keeps the end.
 type excerpt struct {
 	to    io.Writer // gets the beginning
-	room  int64     // of the beginning, in bytes
+	room  int64     // remaining bytes of the beginning
 	tail  render.End
-	after int64  // bytes that came after the beginning
-	err   error  // of writing to it
-	note  string // why bytes are missing, after their number
+	after int64  // bytes after the beginning
+	err   error  // first write error
+	note  string // why bytes are missing; follows their number
 }
 
 // Write never fails: a full disk must not stop the reading. close returns the error.
@@ -65,7 +64,7 @@ func (e *excerpt) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// close writes the end, after a note if bytes are missing; its error is the first.
+// close writes the end, after a note if bytes are missing. It returns the first error.
 func (e *excerpt) close() error {
 	end := e.tail.String()
 	if missing := e.after - int64(len(end)); missing > 0 {
@@ -88,17 +87,15 @@ func newHeadTail(head int64, tail int) *headTail {
 	return k
 }
 
-// String ends the excerpt and returns it.
 func (k *headTail) String() string {
-	_ = k.close() // memory takes everything
+	_ = k.close() // memory accepts everything
 	return k.text.String()
 }
 
-// transcriptTail limits the kept end of an overlong transcript: it has the final event.
+// transcriptTail limits the kept end of a long transcript, which has the final event.
 const transcriptTail = 256 << 10
 
-// newTranscript copies a stream to w as it comes, without the middle beyond a limit in bytes (0: none); nil keeps
-// nothing.
+// newTranscript copies a stream to w without the middle above a limit in bytes (0: none). A nil w discards.
 func newTranscript(w io.Writer, limit int64) *excerpt {
 	if w == nil {
 		w = io.Discard
@@ -108,18 +105,17 @@ func newTranscript(w io.Writer, limit int64) *excerpt {
 	return &excerpt{to: w, room: limit - tail, tail: render.End{Max: int(tail)}, note: fmt.Sprintf("; the limit of a transcript is %d bytes", limit)}
 }
 
-// InspectOptions is the context of a recorded run.
+// InspectOptions is a recorded run's context.
 type InspectOptions struct {
-	Dir    string         // the checkout, to make file names relative; empty keeps them
+	Dir    string         // makes file names relative; empty keeps them
 	Exit   *Exit          // nil if unknown
 	Stderr string         // standard error
-	OnCall func(Call)     // called for each ended call; may be nil
+	OnCall func(Call)     // for each ended call; may be nil
 	Now    time.Time      // the run's end, for relative times
-	Zone   *time.Location // the zone of clock times without one; nil means UTC
+	Zone   *time.Location // zone of clock times without one; nil means UTC
 }
 
-// Inspect reads a recorded transcript with the running agents' parser. Its error is of reading r, never the
-// agent's.
+// Inspect parses a recorded transcript like a running agent's. The error is of reading r, never the agent's.
 func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 	read := newReading(a, o.Dir)
 	circles := policy.NewCircles()
@@ -142,15 +138,15 @@ func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 type reading struct {
 	tally   *tally
 	onEvent func(Event)
-	onPrint func(line string) // nil for nobody
-	alive   func()            // told of each sign of life
-	tellTry func(Try)         // told of each request that failed
-	plain   *headTail         // what a program without structure printed
+	onPrint func(line string) // may be nil
+	alive   func()            // called for each sign of life
+	tellTry func(Try)         // called for each failed request
+	plain   *headTail         // output of a program without structure
 	stderr  *headTail
 	bytes   int64
 }
 
-// stderrHalf limits the head and the tail of standard error.
+// stderrHalf limits the head and the tail of standard error in bytes.
 const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string) *reading {
@@ -167,16 +163,15 @@ func (t tap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxPrinted is how much of a line is passed on at once, in bytes.
+// maxPrinted limits the part of a line that is passed on at once, in bytes.
 const maxPrinted = 4 << 10
 
-// lines passes its input on line by line; with nil it does nothing.
+// lines passes its input on line by line. A nil to does nothing.
 type lines struct {
 	to   func(line string)
-	rest []byte // of a line that has not ended
+	rest []byte // an unfinished line
 }
 
-// Write never fails.
 func (l *lines) Write(p []byte) (int, error) {
 	n := len(p)
 	for l.to != nil && len(p) > 0 {
@@ -225,8 +220,7 @@ func (r *reading) stdout(in io.Reader) error {
 	})
 }
 
-// errors reads standard error to its end. Only for plain agents it is a sign of life: others log their retries
-// there.
+// errors reads standard error to its end. It is a sign of life only for plain agents: others log retries there.
 func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = r.stderr
 	if r.tally.cli.Parse == nil {

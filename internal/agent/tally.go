@@ -14,45 +14,45 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds in bytes of a tally's texts and session id.
+// Limits in bytes of a tally's texts and session id.
 const (
 	MaxText      = 64 << 10
 	maxSessionID = 256
 )
 
-// tally folds one stream's events. Its memory is bounded, far above real sessions (335 kB lines, some hundred
-// calls): see maxOpen, maxParallel and maxIDs.
+// tally folds one stream's events. Its memory is bounded far above real sessions (335 kB lines, some hundred calls):
+// see maxOpen, maxParallel and maxIDs.
 type tally struct {
 	rep    Report
 	cli    Adapter
 	dir    string
 	seed   maphash.Seed
 	open   []begun    // unanswered calls, oldest first
-	held   int        // the open calls' total size
-	onCall func(Call) // called for each ended call; may be nil
+	held   int        // total size of open
+	onCall func(Call) // for each ended call; may be nil
 	clock  clock
-	// past has the last call of each id, quoted the items that quote a limit. Each session empties both.
+	// past has the last call of each id. quoted has the items that quote a limit. Each session empties both.
 	past     *simplelru.LRU
 	quoted   *simplelru.LRU
 	spent    spending
 	messages int
-	working  bool   // the last turn has begun and not ended
-	called   bool   // a call was begun
-	said     bool   // the last message came after the last turn's last call
+	working  bool   // the last turn has not ended
+	called   bool   // a call began
+	said     bool   // a message followed the last turn's last call
 	did      int    // ended calls with an effect
-	notice   Event  // the last error that was not final
-	step     *Event // the last step's end, in streams without a final event
+	notice   Event  // last non-final error
+	step     *Event // end of the last step, in streams without a final event
 	last     Kind
 	failed   *Event
 	now      time.Time // the run's end
 	zone     *time.Location
 	well     bool   // the run ended well, without later work
 	answered bool   // said, at that end
-	spurious string // a later error without any work
-	// background is the work that the agent started and did not wait for.
+	spurious string // a later error without work
+	// Tasks that the agent started without waiting.
 	background background
-	// From standard error: the last failed request's message, and the last refusal with an announced wait that is
-	// Pawl's; its Kind is 0 for none.
+	// From standard error: the last failed request's message, and the last refusal with a wait longer than
+	// LongestWait.
 	try   string
 	slept Event
 }
@@ -104,7 +104,7 @@ func (t *tally) add(e Event) {
 			t.well = false
 		}
 	case StepEnded:
-		ended := e // so that only this event outlives the call
+		ended := e // only this event outlives the call
 		t.working, t.step = false, &ended
 	case Finished, Failed:
 		t.finish(e)
@@ -127,7 +127,7 @@ func (t *tally) newSession(e Event) {
 	}
 }
 
-// mention counts an item that quotes a limit, once per id.
+// mention counts an item that quotes a limit once per id.
 func (t *tally) mention(item string) {
 	if id := t.hash(item); item != "" {
 		if t.quoted.Contains(id) {
@@ -140,19 +140,18 @@ func (t *tally) mention(item string) {
 
 func (t *tally) goOn() { t.notice, t.step = Event{}, nil }
 
-// spending sums up a stream's sessions. Each reports its total so far, or its steps.
+// spending sums a stream's sessions. Each reports its total so far, or its steps.
 type spending struct {
-	before, now       policy.Tokens // of the finished counts, and of the current one
+	before, now       policy.Tokens // finished counts, and the current one
 	beforeUSD, nowUSD float64
 }
 
-// anew begins a count.
 func (s *spending) anew() {
 	s.before, s.now = s.before.Plus(s.now), policy.Tokens{}
 	s.beforeUSD, s.nowUSD = s.beforeUSD+s.nowUSD, 0
 }
 
-// tokens adds a total or a step. A total below the last one begins another count.
+// tokens adds a total or a step. A smaller total begins another count.
 func (s *spending) tokens(told policy.Tokens, step bool) policy.Tokens {
 	switch {
 	case step:
@@ -203,8 +202,8 @@ func (t *tally) message(e Event) {
 	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
-// after completes an error by the one before it, without work in between: CLIs put the class and the reset into one
-// event and the text into the next.
+// after completes an error by the previous one without work between: CLIs put class and reset into one event and the
+// text into the next.
 func (t *tally) after(e Event) Event {
 	e.Text = cmp.Or(e.Text, t.notice.Text)
 	e.ResetsAt = cmp.Or(e.ResetsAt, t.notice.ResetsAt)
@@ -227,7 +226,7 @@ func (t *tally) finish(e Event) {
 	t.working, t.rep.final, t.failed = false, true, nil
 	if e.Kind == Failed {
 		e = t.after(e)
-		failed := e // so that only a failure outlives the call
+		failed := e // only a failure outlives the call
 		t.failed = &failed
 		return
 	}
@@ -249,8 +248,7 @@ func (t *tally) finish(e Event) {
 	t.answered = t.said
 }
 
-// unearned reports whether a final event after a good end reports no work: a CLI that gets an unknown request
-// fails, which undoes no work.
+// unearned reports whether a failure after a good end involved no work. It does not undo the work.
 func (t *tally) unearned(e Event) bool {
 	if !t.well || e.Kind != Failed {
 		return false
@@ -263,7 +261,7 @@ func (t *tally) unearned(e Event) bool {
 	return true
 }
 
-// isAnswer reports whether the last error replaces the run's answer.
+// isAnswer reports whether the last error is the run's answer.
 func (t *tally) isAnswer(text string) bool {
 	if t.notice.Kind == 0 {
 		return false
@@ -281,20 +279,20 @@ func (t *tally) isAnswer(text string) bool {
 // begun is an unanswered call.
 type begun struct {
 	edits    []policy.Edit
-	id       uint64 // a hash of the answer's id; named says that there is one
+	id       uint64 // hash of the call's id; named if it has one
 	named    bool
-	place    uint64 // a hash of Event.Place
+	place    uint64 // hash of Event.Place
 	call     uint64
 	authored string
-	pause    time.Duration // before it
-	told     bool          // it was reported at its start
-	quoted   bool          // it counts as a mention of a limit
-	again    bool          // it repeats its id's last answered call, so it may be the same
+	pause    time.Duration // before the call
+	told     bool          // reported at its start
+	quoted   bool          // counted as a mention of a limit
+	again    bool          // equals its id's last answered call, so it may be the same
 	size     int           // approximate bytes
 }
 
-// Bounds of the calls under way: their bytes and their number. Agents run some ten at once, of some kilobytes; the
-// largest that fits a line has some 3 MB.
+// Limits of open calls, in bytes and number. Agents run some ten at once, of some kilobytes; the largest in one line
+// has some 3 MB.
 const (
 	maxOpen     = 8 << 20
 	maxParallel = 1 << 10
@@ -309,7 +307,7 @@ func (b *begun) measure() {
 	}
 }
 
-// author adds the agent's text of a call. Most streams report it twice.
+// author adds a call's text. Most streams report it twice.
 func (b *begun) author(text string) {
 	if text == "" {
 		return
@@ -323,25 +321,24 @@ func (b *begun) author(text string) {
 	b.authored = strings.Clone(Shorten(head, maxCallText))
 }
 
-// hash hashes a call's id or place, seeded per stream: agents cannot make collisions.
+// hash hashes a call's id or place with the stream's seed, so agents cannot cause collisions.
 func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
 // ended is the last call of an id.
 type ended struct {
 	place, call uint64
-	told        bool    // it was also reported at its start
-	dropped     bool    // it was forgotten while under way
-	early       *answer // before its call; nil once the call has it
+	told        bool    // also reported at its start
+	dropped     bool    // forgotten while open
+	early       *answer // came before its call; nil once used
 }
 
-// answer is a call's result.
 type answer struct {
 	result                   uint64
 	failed, rejected, silent bool
 }
 
-// call handles a call's start or end. It counts once it is answered; the id only matches calls and answers, since
-// agents and providers may give one id to all of them.
+// call handles a call's start or end. A call counts when answered. Ids only match calls with answers: agents and
+// providers may reuse one id.
 func (t *tally) call(e Event) {
 	if e.Done {
 		t.answer(e)
@@ -377,7 +374,7 @@ func (t *tally) newCall(e Event) begun {
 	return begun{id: t.hash(e.ID), named: e.ID != "", place: t.hash(e.Place)}
 }
 
-// retold is the call under way that an event reports again, perhaps with more arguments; -1 for none.
+// retold finds the open call that an event reports again, perhaps with more arguments; -1 for none.
 func (t *tally) retold(e Event) int {
 	id, place := t.hash(e.ID), t.hash(e.Place)
 	return slices.IndexFunc(t.open, func(b begun) bool {
@@ -388,8 +385,7 @@ func (t *tally) retold(e Event) int {
 	})
 }
 
-// repeats reports whether a starting call is the last answered one again: in the same place, with the same
-// arguments.
+// repeats reports whether a starting call equals the last answered one in place and arguments.
 func (b begun) repeats(last ended, e Event) bool {
 	if e.Place == "" {
 		return false
@@ -397,12 +393,12 @@ func (b begun) repeats(last ended, e Event) bool {
 	return last.place == b.place && last.call == b.call
 }
 
-// continuedBy reports whether a text equals the call's text or begins with it.
+// continuedBy reports whether a text begins with the call's text.
 func (b begun) continuedBy(text string) bool {
 	return policy.Hash(text) == b.call || strings.HasPrefix(text, strings.TrimRight(b.authored, `"]} `))
 }
 
-// doubt forgets calls that seemed to repeat an answered one when another follows under their id.
+// doubt forgets open calls that seemed to repeat an answered one when another call with their id follows.
 func (t *tally) doubt(next begun) {
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if t.open[i].again && t.open[i].id == next.id {
@@ -422,7 +418,7 @@ func (t *tally) lastUnder(id string) (ended, bool) {
 	return last.(ended), true
 }
 
-// fill adds an event's data to a call. Most streams report it twice, and some name the edits only at the start.
+// fill adds an event's data to a call. Some streams name the edits only at the start.
 func (t *tally) fill(b *begun, e Event) {
 	if e.Quotes && !b.quoted {
 		b.quoted = true
@@ -438,7 +434,7 @@ func (t *tally) fill(b *begun, e Event) {
 	}
 }
 
-// keep adds a call under way. Beyond the bounds the oldest are forgotten, with their edits.
+// keep adds an open call. Above the limits the oldest are forgotten, with their edits.
 func (t *tally) keep(at int, b begun) {
 	b.measure()
 	t.held += b.size
@@ -448,7 +444,7 @@ func (t *tally) keep(at int, b begun) {
 	}
 }
 
-// forget forgets the oldest half of the calls under way. Their answers still count.
+// forget removes the oldest half of the open calls. Their answers still count.
 func (t *tally) forget() {
 	n := 0
 	for ; t.held > maxOpen/2 || len(t.open)-n > maxParallel/2; n++ {
@@ -486,7 +482,7 @@ func (t *tally) answer(e Event) {
 	}
 }
 
-// take removes an answer's call.
+// take removes and returns an answer's call.
 func (t *tally) take(e Event) (begun, bool) {
 	id, place := t.hash(e.ID), t.hash(e.Place)
 	i := slices.IndexFunc(t.open, func(b begun) bool {
@@ -506,8 +502,7 @@ func (t *tally) take(e Event) (begun, bool) {
 	return b, true
 }
 
-// stands reports whether an end is a separate call although no call under way matches. An answer before its call is
-// kept.
+// stands reports whether an end without an open call is a separate call. It stores an answer that precedes its call.
 func (t *tally) stands(e Event, last ended) bool {
 	switch {
 	case last.dropped:
@@ -539,10 +534,10 @@ func (t *tally) end(b begun, a answer) {
 	}
 }
 
-// maxPath limits a path in bytes, a quarter of Linux's PATH_MAX.
+// maxPath limits a path in bytes: a quarter of Linux's PATH_MAX.
 const maxPath = 1 << 10
 
-// relative names a path within the checkout like git. The result holds no larger text in memory.
+// relative returns a path relative to the checkout. The result keeps no larger text in memory.
 func relative(dir, p string) string {
 	p = path.Clean(strings.ToValidUTF8(p[:min(len(p), maxPath)], "\uFFFD"))
 	return strings.Clone(strings.TrimPrefix(p, path.Clean(dir)+"/"))
@@ -551,8 +546,8 @@ func relative(dir, p string) string {
 // maxIDs limits the remembered calls of a session; real ones have some hundred.
 const maxIDs = 25_000
 
-// newIDs remembers the hashes of the last ids. Calls of an older one count as new.
+// newIDs remembers the hashes of the last ids. Calls of older ids count as new.
 func newIDs() *simplelru.LRU {
-	ids, _ := simplelru.NewLRU(maxIDs, nil) // it only fails for the size 0
+	ids, _ := simplelru.NewLRU(maxIDs, nil) // fails only for size 0
 	return ids
 }

@@ -1,11 +1,8 @@
-// Package agenttest reads the runs of real agent CLIs that testdata/agents
-// holds, one txtar archive a run, for the tests of several rooms.
+// Package agenttest reads recorded runs of real agent CLIs in testdata/agents, one txtar archive per run.
 //
-// A run has expected.json (what its ending should be called), exit.txt and,
-// where the CLI wrote them, stdout.jsonl, stderr.txt and, from Codex,
-// rollout-events.jsonl; a second step of the same session has exit2.txt and so
-// on. Every file of an archive ends in a newline; where the CLI wrote none, the
-// archive's comment says so.
+// A run has expected.json (the expected ending), exit.txt and, if written, stdout.jsonl, stderr.txt and Codex's
+// rollout-events.jsonl. A second step of the session has exit2.txt and so on. All files of an archive end in a
+// newline; the archive's comment names those that the CLI wrote without one.
 package agenttest
 
 import (
@@ -22,8 +19,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// EveryCLI returns a test's table by kind, and fails the test for each CLI of config's table that has no entry. The
-// entry of a CLI to which the test does not apply is empty, and its comment says why.
+// EveryCLI returns a test's table by kind, and fails the test for CLIs without an entry. If the test does not apply
+// to a CLI, its entry is empty with a comment.
 func EveryCLI[T any](t testing.TB, table map[string]T) map[string]T {
 	t.Helper()
 	for _, kind := range config.CLIs() {
@@ -36,8 +33,7 @@ func EveryCLI[T any](t testing.TB, table map[string]T) map[string]T {
 
 const extension = ".txtar"
 
-// Names gives the runs in a folder, sorted. Folders count as runs too: a
-// recording is a folder before it is packed.
+// Names returns the sorted runs in a folder. An unpacked recording is a folder.
 func Names(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -53,7 +49,6 @@ func Names(t testing.TB, dir string) []string {
 	return names
 }
 
-// Files gives the files of one run.
 func Files(t testing.TB, run string) fs.FS {
 	t.Helper()
 	archive, err := txtar.ParseFile(run + extension)
@@ -70,7 +65,7 @@ func Files(t testing.TB, run string) fs.FS {
 	return files
 }
 
-// Text gives one file of a run, "" where the run has none of this name.
+// Text returns one file of a run; empty if missing.
 func Text(t testing.TB, run, name string) string {
 	t.Helper()
 	b, err := fs.ReadFile(Files(t, run), name)
@@ -90,16 +85,16 @@ func Unpack(t testing.TB, run string) string {
 	return dir
 }
 
-// Script is a session that a scripted model has the real CLIs play, over the repository of testdata/sessions/shop.txtar.
+// Script is a session that a scripted model plays with real CLIs, in the repository of testdata/sessions/shop.txtar.
 type Script struct {
 	Name    string
 	About   string            // what the agent does
-	Circles bool              // whether it goes in circles
-	Unseen  bool              // the CLI's output does not show that
-	Steps   []json.RawMessage `json:"-"` // calls of tools, each a fakeprovider.Step
+	Circles bool              // it goes in circles
+	Unseen  bool              // the CLI's output does not show the circles
+	Steps   []json.RawMessage `json:"-"` // tool calls, each a fakeprovider.Step
 }
 
-// Scripts gives the scripts in a folder: a line about each, and a line for each of its steps.
+// Scripts returns the scripts in a folder. A file's first line describes the script; each other line is a step.
 func Scripts(t testing.TB, dir string) (all []Script) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
@@ -124,12 +119,12 @@ func Scripts(t testing.TB, dir string) (all []Script) {
 	return all
 }
 
-// Recording is where testdata/sessions, the folder, keeps how a CLI played a script.
+// Recording returns the folder of a CLI's recording in testdata/sessions.
 func (s Script) Recording(sessions, cli string) string {
 	return filepath.Join(sessions, cli, strings.ReplaceAll(strings.ToLower(s.Name), " ", "-"))
 }
 
-// Session is session.json of such a recording: what Pawl, which ran the CLI, counted and how it ended.
+// Session is a recording's session.json: Pawl's counts and the ending.
 type Session struct {
 	CLI     string         `json:"cli"`
 	Version string         `json:"version"`

@@ -18,11 +18,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// retries is how often claude may repeat a request; its default of ten takes three minutes.
+// retries limits claude's repetitions of a request. The default of ten takes three minutes.
 const retries = "2"
 
-// How long claude waits in milliseconds for a silent gateway, which holds an answer back until a tool call. Pings
-// are bytes to claude 2.1.197, which gives up after five minutes without bytes, but no events.
+// claude's waits for a silent gateway in milliseconds. The gateway holds an answer back until a tool call. To claude
+// 2.1.197, which gives up after five minutes without bytes, pings are bytes but no events.
 const (
 	eventIdle = "3600000"
 	byteIdle  = "300000"
@@ -33,7 +33,7 @@ var Adapter = agent.Adapter{
 	Build:      build,
 	Parse:      Lines(editTools),
 	Wrote:      wrote,
-	SideModels: []string{"haiku"}, // titles and summaries
+	SideModels: []string{"haiku"}, // for titles and summaries
 	Credential: ".claude/.credentials.json",
 }
 
@@ -47,8 +47,8 @@ func wrote(line gjson.Result) bool {
 	return false
 }
 
-// build makes `claude -p` as in the recorded runs of 2.1.197: without questions, since Pawl's sandbox contains it;
-// with the user's settings and Pawl's MCP servers only, so that nothing of the repository runs.
+// build returns `claude -p` as in the recorded runs of 2.1.197: without questions, since Pawl's sandbox contains it,
+// and with the user's settings and Pawl's MCP servers only, so that it runs nothing of the repository.
 func build(r agent.Request) (agent.Launch, error) {
 	args := []string{
 		"-p",
@@ -70,7 +70,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	maps.Copy(env, map[string]string{
 		"CLAUDE_CONFIG_DIR":       path.Join(r.Home, ".claude"),
 		"CLAUDE_CODE_MAX_RETRIES": retries,
-		// claude refuses to skip permissions as root without a sandbox.
+		// As root, claude needs a sandbox to skip permissions.
 		"IS_SANDBOX": "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		"DISABLE_AUTOUPDATER":                      "1",
@@ -78,10 +78,10 @@ func build(r agent.Request) (agent.Launch, error) {
 		"DISABLE_ERROR_REPORTING":                  "1",
 		"MCP_TIMEOUT":                              strconv.FormatInt(agent.ToolStartup.Milliseconds(), 10),
 		"MCP_TOOL_TIMEOUT":                         strconv.FormatInt(agent.ToolTimeout.Milliseconds(), 10),
-		// Otherwise it may hide a server's tools behind a search, and begin before the server has started.
+		// Otherwise claude may hide a server's tools behind a search, and begin before the server has started.
 		"ENABLE_TOOL_SEARCH":         "false",
 		"MCP_CONNECTION_NONBLOCKING": "false",
-		// It would also give up on a tool that is silent for long.
+		// claude would give up on a silent tool earlier.
 		"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": strconv.FormatInt(agent.ToolTimeout.Milliseconds(), 10),
 	})
 	if r.Endpoint != (agent.Endpoint{}) {
@@ -100,8 +100,8 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// Lines parses lines of `claude -p --output-format stream-json`, or of Claude Code's session files, also for CLIs
-// with this format and other tool names. Other lines give nothing.
+// Lines parses lines of `claude -p --output-format stream-json` or of Claude Code's session files, also with other
+// tool names.
 func Lines(tools agent.EditTools) func(raw []byte, emit func(agent.Event)) {
 	return func(raw []byte, emit func(agent.Event)) { parseLine(agent.Line(raw), tools, emit) }
 }
@@ -148,7 +148,7 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 		case status != 0:
 			e.Text += fmt.Sprintf(" (HTTP status %d)", status)
 		case limit.Read(limit.Evidence{Names: e.Names}).Kind == "":
-			e.Ending = policy.Disconnected // no answer of the server at all
+			e.Ending = policy.Disconnected // no answer from the server
 		}
 		emit(e)
 	case "task_started":
@@ -160,7 +160,7 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 	}
 }
 
-// readLimit reads a plan's window. A refusal without a window and a reset is a transient 429 of the API.
+// readLimit parses a plan's window. A refusal without window and reset is a transient 429 of the API.
 func readLimit(info gjson.Result, emit func(agent.Event)) {
 	if info.Get("status").Str != "rejected" {
 		return
@@ -181,7 +181,7 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readAssistant reads a message of the model, or an error that replaces it.
+// readAssistant parses a message of the model, or an error instead.
 func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	message := line.Get("message")
 	content, name := message.Get("content"), line.Get("error").Str
@@ -197,7 +197,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 		case "text":
 			e := textOf(part.Get("text"))
 			if sub {
-				e.Kind = agent.Thought // a helper of the agent talks to the agent
+				e.Kind = agent.Thought // a subagent's text is for the agent
 			}
 			emit(e)
 		case "thinking":
@@ -210,7 +210,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 			readAnswer(part, emit)
 		}
 	})
-	// Only session files have the reason here; the stream has it in the result.
+	// Only session files have the reason here. The stream has it in the result.
 	switch reason := message.Get("stop_reason").Str; {
 	case sub:
 	case reason == "end_turn":
@@ -220,8 +220,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 	}
 }
 
-// placesOf names each call of a line by its message and its number under its id. A message may come in several
-// lines, each with one part or with everything so far, so positions in a line would differ.
+// placesOf identifies each call of a message by its id's occurrence. Several lines may repeat a message's parts.
 func placesOf(message string) func(id string) string {
 	calls := map[string]int{}
 	return func(id string) string {
@@ -295,7 +294,7 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 	})
 }
 
-// readAnswer reads a call's answer. Answers of the provider's own tools, such as web_search_tool_result, are in the
+// readAnswer parses a call's answer. Answers of the provider's tools, such as web_search_tool_result, are in the
 // model's messages.
 func readAnswer(part gjson.Result, emit func(agent.Event)) {
 	if !strings.HasSuffix(part.Get("type").Str, "tool_result") {
@@ -313,13 +312,13 @@ func readAnswer(part gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readResult reads the final event. If the API refused, is_error says so, and the subtype stays "success".
+// readResult parses the final event. After an API refusal, is_error is set but the subtype is "success".
 func readResult(line gjson.Result, emit func(agent.Event)) {
 	subtype, answer := line.Get("subtype").Str, line.Get("result")
 	e := agent.Event{
 		Kind: agent.Finished,
 		Text: answer.Str,
-		// A missing answer is another matter.
+		// A missing answer is not empty.
 		Wordless: answer.Exists() && strings.TrimSpace(answer.Str) == "",
 		Turns:    int(agent.Count(line.Get("num_turns"))),
 		Cost:     agent.Dollars(line.Get("total_cost_usd")),
@@ -330,7 +329,7 @@ func readResult(line gjson.Result, emit func(agent.Event)) {
 	e.Idle = turns.Exists() && turns.Num == 0 && e.Status == 0
 	refused := failed.Bool() || strings.HasPrefix(subtype, "error")
 	if !refused && !failed.Exists() {
-		return // it does not say how the run ended
+		return // the run's end is unknown
 	}
 	if refused {
 		var all []string
@@ -363,7 +362,7 @@ func stopOf(terminal, subtype, stopped string) policy.Ending {
 	return ""
 }
 
-// totalOf sums up a session's models, nil if unknown.
+// totalOf sums a session's models; nil if unknown.
 func totalOf(models gjson.Result) *policy.Tokens {
 	var total policy.Tokens
 	models.ForEach(func(_, used gjson.Result) bool {
@@ -373,12 +372,12 @@ func totalOf(models gjson.Result) *policy.Tokens {
 	return agent.Told(total)
 }
 
-// tokensOf is the usage since the last prompt, which is the session's if it had one. It is nil if unknown.
+// tokensOf returns the usage since the last prompt; nil if unknown.
 func tokensOf(usage gjson.Result) *policy.Tokens {
 	return agent.Told(inputApart(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"))
 }
 
-// inputApart adds up the tokens of an API with separate fields for fresh, cached and newly cached input.
+// inputApart sums the tokens of an API with separate fields for fresh, cached and newly cached input.
 func inputApart(usage gjson.Result, fresh, cached, written, output string) policy.Tokens {
 	read := agent.Count(usage.Get(cached))
 	return policy.Tokens{

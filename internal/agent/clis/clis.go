@@ -1,5 +1,4 @@
-// Package clis joins config's table of the agent CLIs with their adapters: the adapter of a backend's kind, and the
-// CLI of a transcript. It also runs the operator's own program.
+// Package clis maps backend kinds and transcripts to adapters. It also starts the operator's own program.
 package clis
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/qwen"
 )
 
-// adapters of config's rows, by kind.
+// adapters of config's CLIs by kind.
 var adapters = map[string]agent.Adapter{
 	config.Codex:    codex.Adapter,
 	config.Claude:   claude.Adapter,
@@ -28,7 +27,7 @@ var adapters = map[string]agent.Adapter{
 	config.Qwen:     qwen.Adapter,
 }
 
-// adapterOf joins an adapter with its row; false for other kinds.
+// adapterOf completes an adapter from config's row; false for other kinds.
 func adapterOf(kind string) (agent.Adapter, bool) {
 	adapter, known := adapters[kind]
 	row := config.CLIOf(kind)
@@ -39,7 +38,7 @@ func adapterOf(kind string) (agent.Adapter, bool) {
 	return adapter, known
 }
 
-// For returns the adapter of a backend kind. stream, plain if empty, is the output format of the kind "command".
+// For returns the adapter of a backend kind. stream is the output format of the kind "command"; empty means plain.
 func For(kind, stream string) (agent.Adapter, error) {
 	if adapter, known := adapterOf(kind); known {
 		return adapter, nil
@@ -56,7 +55,7 @@ func For(kind, stream string) (agent.Adapter, error) {
 	return own, nil
 }
 
-// command is the operator's own program, whose output has no structure.
+// command is the operator's own program.
 var command = agent.Adapter{
 	Name:      config.Command,
 	Stream:    config.Plain,
@@ -64,7 +63,7 @@ var command = agent.Adapter{
 	Build:     buildCommand,
 }
 
-// ForStream returns the adapter of a stream: plain, also if empty, or a CLI's.
+// ForStream returns the adapter of a stream: plain (also if empty) or a CLI's.
 func ForStream(stream string) (agent.Adapter, error) {
 	switch stream {
 	case "", config.Plain:
@@ -76,8 +75,7 @@ func ForStream(stream string) (agent.Adapter, error) {
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, %s", stream, strings.Join(config.CLIs(), ", "))
 }
 
-// buildCommand adds the variables of the operator's own program: the attempt in PAWL_ variables, an endpoint in the
-// variables of the client libraries.
+// buildCommand passes the attempt in PAWL_ variables and an endpoint in the client libraries' variables.
 func buildCommand(r agent.Request) (agent.Launch, error) {
 	if len(r.Argv) == 0 || r.Argv[0] == "" {
 		return agent.Launch{}, errors.New("the backend has no program: set argv to the program and its arguments")
@@ -93,8 +91,8 @@ func buildCommand(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Env: env}, nil
 }
 
-// Detect names the CLI of a transcript by its first kilobytes; plain if no line is a CLI's event. CLIs with another
-// one's format come after it in the table and are tried first.
+// Detect returns the CLI of a transcript by its first kilobytes; plain if no line is a CLI's event. CLIs that use
+// another one's format follow it in the table, so the table is searched backwards.
 func Detect(head []byte) string {
 	kinds := config.CLIs()
 	slices.Reverse(kinds)

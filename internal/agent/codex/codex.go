@@ -15,14 +15,14 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Retries of codex before it reports a failure. Its defaults (4 and 5) keep a dead provider busy for 25 s and 30
-// requests; Pawl has its own breaker and backoff.
+// codex's retries. Its defaults (4 and 5) take 25 s and 30 requests at a dead provider; Pawl has its own breaker and
+// backoff.
 const (
 	requestRetries = 2
 	streamRetries  = 3
 )
 
-// openaiBaseURL is an OPENAI_API_KEY's server unless OPENAI_BASE_URL is set.
+// openaiBaseURL is the default server of OPENAI_API_KEY.
 const openaiBaseURL = "https://api.openai.com/v1"
 
 var Adapter = agent.Adapter{
@@ -35,7 +35,7 @@ var Adapter = agent.Adapter{
 	Credential:  ".codex/auth.json",
 }
 
-// wrote recognises lines of its output and of its session files.
+// wrote recognises lines of codex's output and session files.
 func wrote(line gjson.Result) bool {
 	switch line.Get("type").Str {
 	case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed",
@@ -45,8 +45,8 @@ func wrote(line gjson.Result) bool {
 	return false
 }
 
-// build makes `codex exec` as in the recorded runs of 0.169.0: without its own sandbox and questions, since Pawl's
-// sandbox contains it; without rules or trust from the repository. The dash makes it read standard input.
+// build returns `codex exec` as in the recorded runs of 0.169.0: without sandbox and questions, since Pawl's sandbox
+// contains it, and without rules or trust from the repository. The dash reads standard input.
 func build(r agent.Request) (agent.Launch, error) {
 	args := []string{"exec"}
 	if r.Session != "" {
@@ -72,9 +72,9 @@ func build(r agent.Request) (agent.Launch, error) {
 	}, nil
 }
 
-// configOf is the whole configuration file. The built-in provider has unlimited retries and ignores OPENAI_API_KEY
-// and OPENAI_BASE_URL, so they, or an endpoint, get a separate provider. Otherwise codex signs in by HOME
-// (auth.json, CODEX_API_KEY).
+// configOf returns the whole configuration file. The built-in provider has unlimited retries and ignores
+// OPENAI_API_KEY and OPENAI_BASE_URL, so these variables or an endpoint get a separate provider. Otherwise codex
+// signs in by HOME (auth.json, CODEX_API_KEY).
 func configOf(r agent.Request) string {
 	var b strings.Builder
 	b.WriteString("check_for_update_on_startup = false\n")
@@ -86,13 +86,13 @@ func configOf(r agent.Request) string {
 	}
 	b.WriteString("\n[analytics]\nenabled = false\n")
 	b.WriteString("\n[feedback]\nenabled = false\n")
-	b.WriteString("\n[features]\napps = false\nplugins = false\n") // they call OpenAI and GitHub at each start
+	b.WriteString("\n[features]\napps = false\nplugins = false\n") // both call OpenAI and GitHub at each start
 	b.WriteString("\n[history]\npersistence = \"none\"\n")
 	fmt.Fprintf(&b, "\n[shell_environment_policy]\nexclude = [\"OPENAI_API_KEY\", \"CODEX_API_KEY\", %s]\n", tomlString(agent.TokenVariable))
 	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", tomlString(r.Dir))
 	b.WriteString(provider)
 	if len(r.TestTool) > 0 {
-		// Otherwise 0.169.0 hides servers' tools behind a search, or in its code mode.
+		// Otherwise 0.169.0 hides servers' tools behind a search or in its code mode.
 		fmt.Fprintf(&b, "\n[features.code_mode]\ndirect_only_tool_namespaces = [\"mcp__%s\"]\n", agent.ToolServer)
 		args := make([]string, 0, len(r.TestTool))
 		for _, arg := range r.TestTool[1:] {
@@ -107,7 +107,7 @@ func configOf(r agent.Request) string {
 	return b.String()
 }
 
-// providerOf is the provider's configuration, empty for the built-in one.
+// providerOf returns the provider's configuration; empty for the built-in one.
 func providerOf(r agent.Request) string {
 	env := r.Allowed()
 	base, variable := env["OPENAI_BASE_URL"], ""
@@ -134,11 +134,11 @@ func providerOf(r agent.Request) string {
 
 // tomlString quotes s as a TOML basic string: JSON's, except for one control character.
 func tomlString(s string) string {
-	quoted, _ := json.Marshal(s) // a string always marshals
+	quoted, _ := json.Marshal(s) // always marshals
 	return strings.ReplaceAll(string(quoted), "\x7f", `\u007f`)
 }
 
-// parseLine parses one line of `codex exec --json`, or of a session file; others give nothing.
+// parseLine parses a line of `codex exec --json` or of a session file.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line := agent.Line(raw)
 	switch line.Get("type").Str {
@@ -184,7 +184,7 @@ func readItem(item gjson.Result, done bool) agent.Event {
 		e.Kind = agent.Thought
 		e.Quotes = limit.Mentioned(item.Get("text").Raw)
 	case "error":
-		// A warning about the session, such as missing model metadata.
+		// A warning, such as missing model metadata.
 		e.Kind = agent.Notice
 		e.Quotes = limit.Mentioned(item.Get("message").Raw)
 	case "file_change":
@@ -200,7 +200,7 @@ func readItem(item gjson.Result, done bool) agent.Event {
 		e.Does = agent.Does("web search", query)
 		e.Quotes = limit.Mentioned(query.Raw)
 	default:
-		// Plans, todo lists and items of later versions.
+		// Plans, todo lists and items of newer versions.
 		e.Kind = agent.Thought
 		e.Quotes = limit.Mentioned(item.Raw)
 	}

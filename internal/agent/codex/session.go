@@ -21,7 +21,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of finding and reading a session file: the agent may have filled HOME.
+// Limits for a session file: the agent may have filled HOME.
 const (
 	maxSessionEntries = 50_000
 	maxSessionBytes   = 512 << 20
@@ -30,7 +30,7 @@ const (
 // sessions is codex's folder below HOME with YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
 const sessions = ".codex/sessions"
 
-// openSession opens a thread's session file, a regular file that no link leads to out of home.
+// openSession opens a thread's session file: a regular file inside home, without links out of it.
 func openSession(home, thread string) (io.ReadCloser, error) {
 	if !agent.SafeSession.MatchString(thread) {
 		return nil, fmt.Errorf("session %q: %w", agent.Shorten(thread, 80), fs.ErrNotExist)
@@ -86,7 +86,7 @@ func findSession(home fs.FS, thread string) (string, error) {
 	return found, nil
 }
 
-// FoldSession folds a session file. Each task_started makes earlier turns old.
+// FoldSession folds a session file to its last turn.
 func FoldSession(r io.Reader) (agent.Session, error) {
 	var s agent.Session
 	var before, total *policy.Tokens
@@ -125,12 +125,12 @@ func FoldSession(r io.Reader) (agent.Session, error) {
 	return s, err
 }
 
-// totalOf is the session's use so far; nil if an event has none.
+// totalOf returns the session's use so far; nil if unknown.
 func totalOf(payload gjson.Result) *policy.Tokens {
 	return tokensOf(payload.Get("info.total_token_usage"))
 }
 
-// failureOf is an event's error: its message, its code and the code's ending.
+// failureOf returns an event's error: its message, its code and the code's ending.
 func failureOf(payload gjson.Result) (message, code string, ending policy.Ending) {
 	failure := payload.Get("error")
 	if !failure.Exists() {
@@ -147,7 +147,7 @@ var endings = map[string]policy.Ending{
 	"cyber_policy":            policy.NoAnswer,
 }
 
-// errorOf is the code of codex_error_info, a name or an object of one and details, and its ending.
+// errorOf returns the code of codex_error_info (a name, or an object with details), and its ending.
 func errorOf(info gjson.Result) (string, policy.Ending) {
 	code, status := info.Str, int64(0)
 	if info.IsObject() {
@@ -184,8 +184,8 @@ func windowsOf(limits gjson.Result) []agent.Window {
 	return windows
 }
 
-// parseRecorded parses a line of a session file like its run's output: its turns, and the agent's own commands,
-// patches, tool arguments and messages.
+// parseRecorded parses a line of a session file: turns, and the agent's commands, patches, tool arguments and
+// messages.
 func parseRecorded(line gjson.Result, emit func(agent.Event)) {
 	payload := line.Get("payload")
 	switch line.Get("type").Str {
@@ -253,8 +253,7 @@ func callOf(payload gjson.Result, arguments string) agent.Event {
 	}
 }
 
-// editsOf are the patches in a call's arguments: of a tool apply_patch, free-form or not, or of a shell command,
-// which may be a list of words.
+// editsOf returns the patches in a call's arguments: of apply_patch, or of a shell command as text or list of words.
 func editsOf(arguments string) []policy.Edit {
 	if !strings.Contains(arguments, "*** Begin Patch") {
 		return nil
@@ -277,7 +276,7 @@ func editsOf(arguments string) []policy.Edit {
 	return edit.Patch(arguments)
 }
 
-// exitCode matches a command's exit code in the model's version of its output.
+// exitCode matches a command's exit code in the output for the model.
 var exitCode = regexp.MustCompile(`"exit_code":\s*(-?\d+)|(?:Exit code:|Process exited with code) (-?\d+)`)
 
 func answerOf(payload gjson.Result) agent.Event {
@@ -286,7 +285,7 @@ func answerOf(payload gjson.Result) agent.Event {
 	e.Answered(false, output.Raw)
 	if m := exitCode.FindStringSubmatch(cmp.Or(output.Str, output.Raw)); m != nil && m[1]+m[2] != "0" {
 		e.Answered(true, output.Raw)
-		// A patch that could not be applied changed nothing; a failed command has edits only as a patch.
+		// A failed patch changed nothing. A failed command has edits only as a patch.
 		e.Rejected = true
 	}
 	return e

@@ -1,5 +1,5 @@
-// Package edit reduces an agent's changes, and failed commands' output, to keys: equal content has equal keys;
-// times, durations and white space do not count. It keeps no content.
+// Package edit reduces an agent's edits and command outputs to hashes. Times, durations and white space do not count.
+// It keeps no content.
 package edit
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxEditLines limits the kept lines of one edit: the longest file that a recorded session wrote has some 1,500
-// lines. Max limits the edits of one call.
+// maxEditLines limits the kept lines of one edit; the longest recorded file has some 1,500. Max limits the edits of
+// one call.
 const (
 	maxEditLines = 2_000
 	Max          = 1_000
 )
 
-// minLine is the length in bytes below which a line says nothing: brackets are everywhere.
+// minLine is the least length in bytes of a meaningful line.
 const minLine = 4
 
-// File is an edit with only the file's later content. White space, blank lines and times in it do not count.
+// File returns an edit that knows only the file's later content.
 func File(path, content string) policy.Edit {
 	key, lines := fold(content, false)
 	return policy.Edit{Path: path, State: key, Added: lines, Whole: true}
@@ -37,7 +37,7 @@ func Replaced(path, before, after string) policy.Edit {
 	old, removed := fold(before, false)
 	text, added := fold(after, false)
 	if old == text {
-		// Only white space or a time stamp changes: the bytes distinguish such edits.
+		// Only white space or a time stamp changes: compare the bytes.
 		old, text = policy.Hash(before), policy.Hash(after)
 	}
 	return policy.Edit{
@@ -59,16 +59,15 @@ func Joined(path string, edits []policy.Edit) policy.Edit {
 }
 
 var (
-	// stamp matches points in time, which differ whenever the same text is written.
+	// stamp matches points in time.
 	stamp = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?` +
 		`|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?Z?\b|\b20\d{6}[T_-]?\d{6}Z?\b|\b1\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b`)
-	// lasted matches durations and times in what commands print.
+	// lasted matches durations in command outputs.
 	lasted = regexp.MustCompile(`\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|secs?|seconds?|m)\b`)
 )
 
-// fold reduces a text to a key and to keys of its first maxEditLines lines, which output does not need. White
-// space, blank lines and points in time do not count, nor do durations in output. The key of an empty text is not
-// zero.
+// fold reduces a text to a hash and to hashes of its first maxEditLines lines (not for output). White space, blank
+// lines and points in time do not count, nor durations in output. An empty text's hash is not zero.
 func fold(text string, printed bool) (key uint64, lines []uint64) {
 	key = policy.Hash("")
 	for line := range strings.Lines(text) {
@@ -85,7 +84,7 @@ func fold(text string, printed bool) (key uint64, lines []uint64) {
 	return key, lines
 }
 
-// foldLine reduces a line to a key and the number of counted bytes.
+// foldLine reduces a line to a hash and the number of counted bytes.
 func foldLine(line string, printed bool) (key uint64, size int) {
 	key = policy.Hash("")
 	for word := range strings.FieldsSeq(line) {
@@ -104,7 +103,7 @@ func foldLine(line string, printed bool) (key uint64, size int) {
 	return key, size
 }
 
-// timed reports whether a word may match stamp or lasted. Most do neither, and this check is ten times faster.
+// timed reports whether a word may match stamp or lasted. It is ten times faster than matching.
 func timed(word string) (stamped, measured bool) {
 	digits, run, marked := 0, 0, false
 	for i := range len(word) {
@@ -131,7 +130,7 @@ func timed(word string) (stamped, measured bool) {
 
 const epochDigits = 10
 
-// beginsUnit reports whether a byte begins a unit of lasted; µ is the one beyond ASCII.
+// beginsUnit reports whether a byte begins a unit of lasted; µ is the only one beyond ASCII.
 func beginsUnit(c byte) bool {
 	switch c {
 	case 'n', 'u', 'm', 's':
@@ -140,14 +139,14 @@ func beginsUnit(c byte) bool {
 	return c >= utf8.RuneSelf
 }
 
-// resultHalf is how much of an output's beginning and end counts, in bytes.
+// resultHalf limits the counted beginning and end of an output, in bytes.
 const resultHalf = 2 << 10
 
 // spaced replaces JSON's escapes of white space.
 var spaced = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, " ", `\r`, " ", `\f`, " ")
 
-// Result reduces a command's output, in its JSON form, to a key. White space, times, durations and the middle of a
-// long output do not count.
+// Result reduces a command's output, in its JSON form, to a hash without white space, times, durations and the middle
+// of long outputs.
 func Result(raw string) uint64 {
 	if len(raw) > 2*resultHalf {
 		return policy.Mix(Result(raw[:resultHalf]), Result(raw[len(raw)-resultHalf:]))
@@ -156,7 +155,7 @@ func Result(raw string) uint64 {
 	return key
 }
 
-// Patch parses a "*** Begin Patch", with any text around it: one edit per file section.
+// Patch parses a "*** Begin Patch" in a text: one edit per file section.
 func Patch(patch string) []policy.Edit {
 	var all []policy.Edit
 	file := &section{}
@@ -187,7 +186,7 @@ func Patch(patch string) []policy.Edit {
 	return all
 }
 
-// section is a patch's part for one file; without a path it is the text around.
+// section is a patch's part for one file; without a path, the surrounding text.
 type section struct {
 	verb, path          string
 	body, before, after strings.Builder
@@ -217,13 +216,13 @@ func (s *section) edit() policy.Edit {
 	if s.verb == "Add" { // replaces the file's content
 		e = Written(s.path, s.after.String())
 	}
-	// The lines around a change distinguish places.
+	// The surrounding lines distinguish places.
 	whole, _ := fold(s.body.String(), false)
 	e.Key = policy.Mix(e.Key, whole)
 	return e
 }
 
-// silence matches CLIs' texts for an empty output. Claude Code and older versions use these words.
+// silence matches CLIs' texts for an empty output (Claude Code, older versions).
 var silence = regexp.MustCompile(`(?i)\b(?:no|without) output\b`)
 
 // Silent reports whether an answer, in its JSON form, has no output.
@@ -234,5 +233,5 @@ func Silent(raw string) bool {
 	return len(raw) < maxSilence && silence.MatchString(raw)
 }
 
-// maxSilence bounds such an answer, in bytes.
+// maxSilence limits such an answer in bytes.
 const maxSilence = 80

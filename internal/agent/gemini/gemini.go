@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// attempts is how often gemini may ask for one answer; its default of ten takes minutes.
+// attempts limits gemini's requests for one answer. Its default of ten takes minutes.
 const attempts = 3
 
 var Adapter = agent.Adapter{
@@ -24,13 +24,13 @@ var Adapter = agent.Adapter{
 	Wrote:      wrote,
 	Exit:       exitEnding,
 	ReadTry:    agent.Tries(tries, time.Millisecond),
-	SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
+	SideModels: []string{"flash", "flash-lite"}, // for the choice of a model, summaries, and search
 	Credential: ".gemini/oauth_creds.json",
-	// Gemini reads it when it changes the model during a run.
+	// gemini reads it when it changes the model during a run.
 	Unguarded: []string{".gemini/.env"},
 }
 
-// own are the fields that distinguish its events from other CLIs' of the same type.
+// own are fields that distinguish gemini's events from other CLIs'.
 var own = map[string]string{
 	"init":     "session_id",
 	"message":  "role",
@@ -43,11 +43,11 @@ func wrote(line gjson.Result) bool {
 	return known && line.Get(field).Exists()
 }
 
-// build makes a headless `gemini` as in the recorded runs of 0.61.0: every tool allowed, since Pawl's sandbox
-// contains it; the model named, since a request to a router comes first otherwise.
+// build returns a headless `gemini` as in the recorded runs of 0.61.0: every tool allowed, since Pawl's sandbox
+// contains it, and a named model, which avoids a router request.
 //
-// The folder is untrusted when the settings are read, so the repository's are left out, and trusted from
-// --skip-trust on, without which gemini would start neither headless nor Pawl's MCP server.
+// The folder is untrusted while settings are read, so the repository's are ignored. --skip-trust then trusts the
+// folder, which headless runs and Pawl's MCP server need.
 func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
 		return agent.Launch{}, fmt.Errorf("gemini needs a model: set the backend's model, such as gemini-2.5-pro")
@@ -66,7 +66,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	}
 	args = agent.With(args, "--resume=", r.Session)
 	env := r.Endpoint.Variables()
-	// A second process would read the settings again, and by then trust the folder.
+	// A second process would read the settings again in a trusted folder.
 	env["GEMINI_CLI_NO_RELAUNCH"] = "true"
 	env["GEMINI_SANDBOX"] = "false"
 	env["NO_BROWSER"] = "true"
@@ -80,8 +80,7 @@ func build(r agent.Request) (agent.Launch, error) {
 func settingsOf(r agent.Request) string {
 	settings := map[string]any{
 		"security": map[string]any{
-			// With useExternal gemini does not look for a key itself, and so does not read .gemini/.env of a folder
-			// that it trusts by then.
+			// With useExternal gemini does not search for a key in .gemini/.env of a trusted folder.
 			"auth":        map[string]any{"selectedType": authOf(r), "useExternal": true},
 			"folderTrust": map[string]any{"enabled": true},
 		},
@@ -110,7 +109,7 @@ func settingsOf(r agent.Request) string {
 	return agent.Settings(settings)
 }
 
-// authOf is how gemini signs in: by the endpoint's or the environment's key, else by the account in HOME.
+// authOf returns gemini's sign-in: the endpoint's or environment's key, else the account in HOME.
 func authOf(r agent.Request) string {
 	env := r.Allowed()
 	switch {
@@ -122,8 +121,8 @@ func authOf(r agent.Request) string {
 	return "oauth-personal"
 }
 
-// thinkingOf is an effort's thinkingConfig. The second generation takes a budget of tokens (from Google's page on
-// OpenAI compatibility), later ones a level.
+// thinkingOf returns an effort's thinkingConfig. Generation 2 takes a budget of tokens (Google's page on OpenAI
+// compatibility), newer ones a level.
 func thinkingOf(model, effort string) map[string]any {
 	if strings.Contains(model, "gemini-2") {
 		return map[string]any{"thinkingBudget": budgets[effort]}
@@ -137,7 +136,7 @@ var budgets = map[string]int{
 	"high":   24576,
 }
 
-// parseLine reads one line of `gemini --output-format stream-json`.
+// parseLine parses a line of `gemini --output-format stream-json`.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line := agent.Line(raw)
 	switch line.Get("type").Str {
@@ -181,7 +180,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "error":
 		readNotice(line, emit)
 	case "result":
-		if line.Get("status").Exists() || line.Get("error").Exists() { // otherwise it does not say how the run ended
+		if line.Get("status").Exists() || line.Get("error").Exists() { // otherwise the run's end is unknown
 			agent.EmitFinal(line, readResult(line), emit)
 		}
 	}
@@ -195,7 +194,7 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// readNotice reads an error event, which the result does not repeat. Warnings matter only with an ending.
+// readNotice parses an error event. Warnings count only with an ending.
 func readNotice(line gjson.Result, emit func(agent.Event)) {
 	e := agent.Event{Kind: agent.Notice, Text: line.Get("message").Str}
 	warning := line.Get("severity").Str == "warning"
@@ -205,7 +204,7 @@ func readNotice(line gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// endings maps the types of errors; most errors have the type "unknown".
+// endings maps error types; most errors have the type "unknown".
 var endings = map[string]policy.Ending{
 	"FatalAuthenticationError": policy.Auth,
 	"FatalInputError":          policy.Misconfigured,
@@ -229,7 +228,7 @@ func readResult(line gjson.Result) agent.Event {
 	return e
 }
 
-// Exits maps the CLI's own exit codes, which its forks have kept.
+// Exits maps the CLI's exit codes, which its forks share.
 var Exits = map[int]policy.Ending{
 	41: policy.Auth,
 	42: policy.Misconfigured,
@@ -239,7 +238,7 @@ var Exits = map[int]policy.Ending{
 	55: policy.TurnLimit,
 }
 
-// exitEnding is the ending of the CLI's own exit codes, or of the API's HTTP status modulo 256.
+// exitEnding returns the ending of the CLI's own exit codes, or of an HTTP status modulo 256.
 func exitEnding(code int) policy.Ending {
 	switch {
 	case code == 529%256:
@@ -250,6 +249,5 @@ func exitEnding(code int) policy.Ending {
 	return Exits[code]
 }
 
-// tries matches a failed try and the wait before the next, jitter included, in milliseconds. During the wait, as
-// long as the provider asks, the CLI prints nothing else.
+// tries matches a failed try and the wait in milliseconds. During the wait the CLI prints nothing else.
 var tries = regexp.MustCompile(`(?:^|\n)(?P<said>Attempt \d+ failed\b.*?(?:\nSuggested retry after .*?)?(?: Retrying after (?P<wait>\d{1,12})ms\.{3})?)$`)

@@ -27,7 +27,7 @@ var Adapter = agent.Adapter{
 	Wrote:      wrote,
 	ReadTry:    readTry,
 	Credential: ".local/share/opencode/auth.json",
-	// Its second configuration service imports these files' plugins, despite --pure and
+	// opencode's second configuration service imports these files' plugins, despite --pure and
 	// OPENCODE_DISABLE_PROJECT_CONFIG.
 	Unguarded: []string{".opencode", "opencode.json", "opencode.jsonc"},
 }
@@ -36,9 +36,8 @@ func wrote(line gjson.Result) bool {
 	return line.Get("type").Str == "step_start" || line.Get("sessionID").Exists() || line.Get("part").Exists()
 }
 
-// build makes `opencode run` as in the recorded runs of 1.18.33: with every permission, since Pawl's sandbox
-// contains it, and without the repository's configuration. Its log on standard error says that it waits for a
-// provider.
+// build returns `opencode run` as in the recorded runs of 1.18.33: with every permission, since Pawl's sandbox
+// contains it, and without the repository's configuration. Its log on standard error reports waits.
 func build(r agent.Request) (agent.Launch, error) {
 	model, err := modelOf(r)
 	if err != nil {
@@ -71,7 +70,7 @@ func build(r agent.Request) (agent.Launch, error) {
 		Env:  env,
 		Files: map[string]string{
 			configDir + "opencode.json": configOf(r, model),
-			// It makes opencode 1.18 take its plugin library as installed; otherwise it asks the npm registry at each
+			// opencode 1.18 then treats its plugin library as installed. Otherwise it asks the npm registry at each
 			// start.
 			configDir + "node_modules/.keep": "",
 			configDir + "package-lock.json":  `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":""}}}}`,
@@ -84,7 +83,7 @@ const (
 	configDir = ".config/opencode/"
 )
 
-// modelOf is the model's name in opencode's form, after its provider.
+// modelOf returns the model's name with its provider, in opencode's form.
 func modelOf(r agent.Request) (string, error) {
 	switch {
 	case r.Model == "":
@@ -97,22 +96,21 @@ func modelOf(r agent.Request) (string, error) {
 	return r.Model, nil
 }
 
-// Bounds of the endpoint's model for opencode, in tokens: it compacts a session before the context is full, and
-// without an output limit asks for impossible thinking budgets. Every agents' model has as much; 32,000 is
-// opencode's cap.
+// Token limits of the endpoint's model. opencode compacts a session before the context is full; without an output
+// limit it asks for impossible thinking budgets. All agents' models have this much; 32,000 is opencode's cap.
 const (
 	contextRoom = 200_000
 	outputRoom  = 32_000
 )
 
-// modelConfig describes the endpoint's model. opencode ignores an effort without a variant, so the OpenAI
-// protocol's, which sends the word itself, are listed; for others it goes by the model's name.
+// modelConfig describes the endpoint's model. opencode ignores an effort without a variant: for the OpenAI protocol
+// the effort is listed; for others the model's name decides.
 func modelConfig(r agent.Request) map[string]any {
 	model := map[string]any{
 		"tool_call": true, "reasoning": true,
 		"limit": map[string]any{"context": contextRoom, "output": outputRoom},
 	}
-	if len(r.Pictures) > 0 { // otherwise they are left out, with a note to the model
+	if len(r.Pictures) > 0 { // otherwise opencode omits them, with a note to the model
 		model["attachment"] = true
 		model["modalities"] = map[string]any{
 			"input":  []string{"text", "image"},
@@ -125,7 +123,7 @@ func modelConfig(r agent.Request) map[string]any {
 	return model
 }
 
-// configOf is the whole configuration file, with only the token variable's name.
+// configOf returns the whole configuration file, with the token variable's name only.
 func configOf(r agent.Request, model string) string {
 	settings := map[string]any{
 		"$schema":     "https://opencode.ai/config.json",
@@ -166,7 +164,7 @@ func configOf(r agent.Request, model string) string {
 	return agent.Settings(settings)
 }
 
-// parseLine parses one line of `opencode run --format json`. Its last step decides: there is no final event.
+// parseLine parses a line of `opencode run --format json`. There is no final event: the last step decides.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line := agent.Line(raw)
 	e, part := agent.Event{Session: line.Get("sessionID").Str}, line.Get("part")
@@ -187,7 +185,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 		readTool(part, &e)
 	case "step_finish":
 		if !gjson.Valid(line.Raw) || !part.Get("reason").Exists() {
-			return // it does not say how the step ended
+			return // the step's end is unknown
 		}
 		readStep(part, &e)
 	case "error":
@@ -198,7 +196,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readTool reads a call. Most versions print ended calls, others also pending and running ones.
+// readTool parses a call. Most versions print only ended calls.
 func readTool(part gjson.Result, e *agent.Event) {
 	name, state := part.Get("tool").Str, part.Get("state")
 	input, answer := state.Get("input"), state.Get("output").Raw
@@ -247,7 +245,7 @@ func readStep(part gjson.Result, e *agent.Event) {
 	e.Step = true
 	e.Cost = agent.Dollars(part.Get("cost"))
 	if e.Cost != nil && *e.Cost == 0 {
-		e.Cost = nil // a model whose price it does not know
+		e.Cost = nil // unknown price
 	}
 	e.Tokens = agent.Told(policy.Tokens{
 		Input:       agent.Count(tokens.Get("input")) + agent.Count(tokens.Get("cache.write")) + cached,
@@ -263,11 +261,11 @@ func readStep(part gjson.Result, e *agent.Event) {
 		e.Ending = policy.NoAnswer
 	case "tool-calls", "tool_calls":
 	default:
-		e.Ending = policy.Disconnected // the stream ended without saying why
+		e.Ending = policy.Disconnected // the stream ended without a reason
 	}
 }
 
-// readError reads an error that ended the run, with the provider's answer.
+// readError parses an error that ended the run, with the provider's answer.
 func readError(failure gjson.Result, stamp int64, e *agent.Event) {
 	data, name := failure.Get("data"), failure.Get("name").Str
 	e.Kind = agent.Notice
@@ -305,15 +303,15 @@ var endings = map[string]policy.Ending{
 var sessions = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
 
 var (
-	// refused matches the agent's own refused request in the log (--print-logs), after which it waits silently, as
-	// long as the provider asks.
+	// refused matches the agent's refused request in the log (--print-logs). opencode then waits silently for as long
+	// as the provider asks.
 	refused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*session\.id=(\S+) small=false .*error\.error="(?:\w+: )?(.*)"$` +
-		`|\n(ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*)$`) // as older versions log it
+		`|\n(ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*)$`) // older versions' log
 	asks = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*session\.id=(\S+) small=false`)
 )
 
-// readTry reads opencode's log, which does not name the wait: a header has priority. A long wait in the text
-// counts; with a short one the header may have had a long one. Other errors are not waited for.
+// readTry parses opencode's log, which does not name the wait. A long wait in the text counts; a short one may be
+// overridden by a longer header. Other errors cause no wait.
 func readTry(lines string) (agent.Try, bool) {
 	if m := asks.FindStringSubmatch(lines); m != nil {
 		return agent.Try{Session: m[1], Over: true}, true
@@ -334,7 +332,7 @@ func readTry(lines string) (agent.Try, bool) {
 	return n, true
 }
 
-// waitIn is a text's wait, 0 for none: a text that is read later moves the reset.
+// waitIn returns a text's relative wait; 0 for none. It tests whether the reset moves with the time of reading.
 func waitIn(text string) time.Duration {
 	const later = 12 * time.Hour
 	epoch := time.Unix(0, 0)

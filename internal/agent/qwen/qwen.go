@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// retries is how often qwen may repeat a request that was refused for its rate; its default is ten times, a minute
-// before each. Its seven tries of a 5xx in some eighty seconds are fixed, and each would be repeated as often.
+// retries limits qwen's repetitions of rate-limited requests. Its default is ten, with a minute before each. Its
+// seven tries of a 5xx, in some eighty seconds, are fixed and would each be repeated.
 const retries = 0
 
 var Adapter = agent.Adapter{
@@ -28,18 +28,18 @@ var Adapter = agent.Adapter{
 	Exit:       exitEnding,
 	ReadTry:    agent.Tries(tries, time.Second),
 	Credential: ".qwen/oauth_creds.json",
-	// Its settings are read despite --safe-mode, which leaves only some of them out.
+	// qwen reads some of its settings despite --safe-mode.
 	Unguarded: []string{".qwen"},
 }
 
-// wrote recognises the first line of its output; the others are as Claude Code's.
+// wrote recognises the first line of the output. The others equal Claude Code's.
 func wrote(line gjson.Result) bool { return line.Get("qwen_code_version").Exists() }
 
-// exitEnding reads the exit codes of Gemini CLI, which qwen comes from.
+// exitEnding maps the exit codes of Gemini CLI, qwen's origin.
 func exitEnding(code int) policy.Ending { return gemini.Exits[code] }
 
-// build makes a headless `qwen` as in the recorded runs of 0.24.4: every tool allowed, since Pawl's sandbox
-// contains it; in safe mode, without hooks, extensions, skills and MCP servers other than Pawl's.
+// build returns a headless `qwen` as in the recorded runs of 0.24.4: every tool allowed, since Pawl's sandbox
+// contains it, in safe mode without hooks, extensions, skills and MCP servers other than Pawl's.
 func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
 		return agent.Launch{}, errors.New("qwen needs a model: set the backend's model, such as qwen3-coder-plus")
@@ -78,11 +78,11 @@ func build(r agent.Request) (agent.Launch, error) {
 func settingsOf(r agent.Request) string {
 	generation := map[string]any{
 		"maxRetries": retries,
-		// Pawl itself watches for silence.
+		// Pawl watches for silence.
 		"streamIdleTimeoutMs": 0,
 		"timeout":             agent.ToolTimeout.Milliseconds(),
 	}
-	// Sent as it is: qwen's own setting depends on the model's name.
+	// qwen's own setting would depend on the model's name.
 	if r.Effort != "" {
 		generation["samplingParams"] = map[string]any{"reasoning_effort": r.Effort}
 	}
@@ -107,14 +107,14 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// parseLine parses Claude Code's format. qwen's error text instead of an answer is not the model's and mentions no
-// limit; the result repeats it.
+// parseLine parses Claude Code's format. qwen's error text instead of an answer is no mention of a limit; the result
+// repeats it.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	read(raw, func(e agent.Event) {
 		if e.Kind == agent.Message && shown.MatchString(e.Text) {
 			e.Quotes = false
 		}
-		if e.Tokens != nil { // its input includes the cached part, as the provider reports it
+		if e.Tokens != nil { // the provider's input includes the cached part
 			e.Tokens.Input -= e.Tokens.CachedInput
 		}
 		emit(e)
@@ -126,5 +126,5 @@ var (
 	shown = regexp.MustCompile(`(?s)\[API Error: .*\]`)
 )
 
-// tries matches a failed try on standard error, before qwen waits for the next.
+// tries matches a failed try on standard error before qwen's wait.
 var tries = regexp.MustCompile(`(?:^|\n)Retrying in (?P<wait>\d{1,9})s \(attempt \d+/\d+\): (?P<said>.*)$`)
