@@ -182,7 +182,7 @@ func TestStopKeepsALimitedAttempt(t *testing.T) {
 	t.Parallel()
 	limited := "echo two >> a.txt\n" + fmt.Sprintf(testrig.Limited, testrig.ResetText(time.Now().Add(5*time.Hour)))
 	for name, agent := range map[string]string{
-		"while its agent ends": strings.Replace(limited, "exit 1", `touch "$CTRL/ready-1"; exec sleep 600`, 1),
+		"while its agent ends": strings.Replace(limited, "exit 1", testrig.Gated+"echo over; exec sleep 600", 1),
 		"during its push":      limited,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,8 +198,10 @@ func TestStopKeepsALimitedAttempt(t *testing.T) {
 			if held != nil {
 				<-held
 			} else {
-				r.Working(1)
+				// A line is in the transcript when every line read before it was understood.
 				r.AwaitRead("turn.failed")
+				r.Touch("go")
+				r.AwaitRead("over\n")
 			}
 			r.Stop(syscall.SIGTERM)
 			release()
