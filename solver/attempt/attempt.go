@@ -20,27 +20,26 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Attempt is one attempt: its start, its tools, and its result so far. Every exported field is required.
+// Attempt holds an attempt's inputs, tools and results. Every exported field is required.
 type Attempt struct {
 	Env    *Env
-	Config *config.Server // of its start
+	Config *config.Server // fixed at the start
 	thread.Started
 	Thread thread.ID
-	// State is the thread after the attempt was logged.
 	State  thread.State
 	Lease  *lease.Holder
 	Log    zerolog.Logger
 	Ground *Ground
 	Prompt string
-	// ContextFiles are files for the agent below contextDir of its HOME, by name.
+	// ContextFiles maps names below contextDir in the agent's HOME to contents.
 	ContextFiles map[string]string
-	// Pictures are the files among them that the CLI gets at its start.
+	// Pictures names the context files that the CLI receives at its start.
 	Pictures []string
-	// Author and Email are the committer; Trailer ends the commit's message.
+	// Author and Email identify the committer; Trailer ends the commit message.
 	Author, Email, Trailer string
-	// SigningKey is the file of an SSH key that signs commits; empty for none.
+	// SigningKey is the path of an SSH key that signs commits; empty to leave them unsigned.
 	SigningKey string
-	// Release releases the attempt's slot and probe. It may be called again.
+	// Release frees the attempt's slot and probe. Repeated calls are harmless.
 	Release func()
 	// Attend answers and acknowledges events during the attempt.
 	Attend func(context.Context)
@@ -49,32 +48,29 @@ type Attempt struct {
 	Receipt policy.Receipt
 
 	executor Executor
-	made     bool               // all but the push
-	handed   *thread.Unfinished // logged instead of the receipt
+	made     bool               // complete, except for the push
+	handed   *thread.Unfinished // logged instead of a receipt
 	noting   sync.Mutex
-	noted    policy.Spent // what note last wrote
+	noted    policy.Spent // last use written by note
 	wrote    feedback.Authored
-	wroteAt  time.Time // when the agent's texts were last logged
-	atOnce   int       // immediate logs so far
+	wroteAt  time.Time // when the agent's text was last logged
+	atOnce   int       // number of immediate logs
 }
 
-// Executor does the parts of an attempt: with git, the sandbox and an agent (NewCheckout), or as a test double.
-// Results go into the receipt.
+// Executor carries out the parts of an attempt and puts the results into its receipt.
 type Executor interface {
-	// Open makes the agent's files, and Close removes them.
 	Open(context.Context) error
 	Close()
-	// Agent runs the agent to its end. cause is why it was ended from outside, or unusable.
+	// Agent runs the agent until it ends. cause says why Pawl ended it or cannot use its files.
 	Agent(context.Context) (cause, err error)
-	// Commit commits the agent's changes, if any.
 	Commit(context.Context) error
 	Verify(context.Context) ([]policy.Verified, error)
-	// Push moves the thread's branch to the commit; PushKept makes a separate branch for it.
+	// Push moves the thread's branch to the commit; PushKept creates a separate branch.
 	Push(context.Context) error
 	PushKept(ctx context.Context, branch string) error
-	// PushUnfinished keeps the commit at GitHub for the attempt that continues.
+	// PushUnfinished stores the commit at GitHub so that another attempt can continue.
 	PushUnfinished(context.Context) error
-	// Judge asks the operator's judge; nil for none.
+	// Judge asks the operator's judge; nil without one.
 	Judge(context.Context) (*policy.Judged, error)
 }
 
@@ -82,7 +78,7 @@ func (a *Attempt) backend() config.Backend {
 	return BackendNamed(a.Ground.Effective.Backends, a.Backend)
 }
 
-// Run runs the attempt. A failure of Pawl makes an interrupted attempt with the reason, and is the error.
+// Run runs the attempt. If Pawl fails, Run records an interrupted attempt and returns the error.
 func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	a.executor = e
 	leave, err := a.Env.folders.Take(ctx, a.Thread)
@@ -120,7 +116,6 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	if a.Decision.Purpose == policy.ToChange {
 		return a.settle(ctx)
 	}
-	// An answer or a plan is not verified, and only its text is used.
 	if err := a.executor.Commit(ctx); err != nil {
 		return a.broken(ctx, err)
 	}
@@ -128,9 +123,8 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	return nil
 }
 
-// settle commits the agent's work, verifies it, or the earlier work that it continued, and pushes it. Work that
-// fails its verification is pushed, too: users see it in the draft pull request, and the next attempt starts from
-// it.
+// settle commits, verifies and pushes the work. It also pushes work that failed verification: users see it in the
+// draft pull request, and the next attempt starts from it.
 func (a *Attempt) settle(ctx context.Context) error {
 	err := a.executor.Commit(ctx)
 	crash.Point("committed")
@@ -144,14 +138,13 @@ func (a *Attempt) settle(ctx context.Context) error {
 	return a.land(ctx, err)
 }
 
-// verifiable reports whether there is work to verify: a commit, however the CLI ended, or an earlier attempt's work
-// that this one continued to its own end.
+// verifiable reports whether the attempt has a commit or completed an earlier attempt's work.
 func (a *Attempt) verifiable() bool {
 	r := a.Receipt
 	switch a.came() {
 	case policy.Asked:
 		return false
-	case policy.Declined: // asked about tests that fail as on the base, it only says whether they are part of its task
+	case policy.Declined: // the agent only said whether known failures belong to its task
 		return a.Decision.Rule == policy.RuleStillFailing && a.completes()
 	default:
 	}
@@ -166,23 +159,22 @@ func (a *Attempt) verifiable() bool {
 	}
 }
 
-// Deliver ends an attempt that was handed over with its receipt: its work is pushed, unless GitHub has it already,
-// and no agent is asked again.
+// Deliver finishes a handed-over attempt: it pushes the work if GitHub lacks it and writes the receipt. No agent
+// runs.
 func (a *Attempt) Deliver(ctx context.Context, e Executor) error {
 	a.executor = e
 	a.Receipt = *a.State.Unfinished.Receipt
-	a.Receipt.Tokens, a.Receipt.CostUSD = policy.Tokens{}, nil // counted in Unfinished.Used
+	a.Receipt.Tokens, a.Receipt.CostUSD = policy.Tokens{}, nil // already in Unfinished.Used
 	return a.land(ctx, nil)
 }
 
-// land pushes the commit and concludes the attempt, unless it failed before.
 func (a *Attempt) land(ctx context.Context, err error) error {
 	if err == nil && a.Receipt.Commit != "" {
 		a.made = true
 		err = a.deliver(ctx)
 	}
 	why := context.Cause(ctx)
-	pushed := a.Receipt.Pushed && why != nil // only the rest was cut off
+	pushed := a.Receipt.Pushed && why != nil // only later steps were cut off
 	if err != nil && !pushed {
 		if why == nil && !stopped(err) {
 			return a.broken(ctx, err)
@@ -193,13 +185,12 @@ func (a *Attempt) land(ctx context.Context, err error) error {
 	a.conclude()
 	a.Receipt.Judge, err = a.executor.Judge(ctx)
 	if err != nil {
-		// The work is done and pushed; only its grade is missing.
 		a.Receipt.Judge = &policy.Judged{Error: err.Error()}
 	}
 	return nil
 }
 
-// completes reports whether the attempt only continues kept work.
+// completes reports whether the attempt only continues earlier work.
 func (a *Attempt) completes() bool {
 	f := a.State.Facts(a.Env.Now())
 	if running, ok := a.State.Running(); ok {
@@ -209,7 +200,7 @@ func (a *Attempt) completes() bool {
 	return stands
 }
 
-// broken ends an attempt that Pawl itself could not finish.
+// broken ends an attempt after a failure of Pawl.
 func (a *Attempt) broken(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && a.Env.Closing() {
 		a.cancelled(ctx, why)
@@ -220,10 +211,9 @@ func (a *Attempt) broken(ctx context.Context, err error) error {
 	return err
 }
 
-// unusable is the cause of an end because of unusable files.
 type unusable struct{ error }
 
-// unusable records that the agent's files cannot be used, which is its failure.
+// unusable ends the attempt as failed because its files cannot be used.
 func (a *Attempt) unusable(err error) {
 	a.Receipt.Ending, a.Receipt.Detail = policy.Crashed, tail(oneLine(err.Error()), maxDetail)
 	a.Receipt.Reasons = append(a.Receipt.Reasons, err.Error())
@@ -236,12 +226,12 @@ var (
 	ErrRevoked  = errors.New("the user who asked may not write to the repository any more")
 )
 
-// cancelled ends an attempt that was ended from outside.
+// cancelled ends an attempt that Pawl or a user stopped.
 func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r := &a.Receipt
 	handsOver := a.handsOver(ctx, cause)
 	complete := handsOver && a.made
-	// A provider's answer about the account counts, whatever ended the attempt.
+	// A provider's answer about the account counts whatever ended the attempt.
 	ended := complete || ofAccount(r.Ending)
 	if !ended {
 		r.Ending = policy.Killed
@@ -262,7 +252,6 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r.Reasons = append(r.Reasons, cause.Error())
 }
 
-// leaveOut records files that are not committed.
 func (a *Attempt) leaveOut(why string, paths ...string) {
 	for _, path := range paths {
 		a.Receipt.LeftOut = append(a.Receipt.LeftOut, path+" ("+why+")")
@@ -284,7 +273,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	}
 	r.Told(p.Evidence())
 	r.Limit = bounded(p.Limit)
-	if a.Decision.Purpose != policy.ToChange { // the whole text was requested
+	if a.Decision.Purpose != policy.ToChange { // the user asked for the whole text
 		r.Final = render.Excerpt(p.FinalMessage, maxAnswer)
 		return
 	}
@@ -311,7 +300,7 @@ func (a *Attempt) conclude() {
 	answers := a.Decision.Purpose != policy.ToChange
 	if r.Ending == policy.Completed {
 		switch {
-		case r.Limit != nil && !r.Progress(): // the agent called a refusal a success
+		case r.Limit != nil && !r.Progress(): // the agent reported a refusal as success
 			r.Ending = r.Limit.Kind
 		case answers && r.Final == "":
 			r.Ending = policy.NoAnswer

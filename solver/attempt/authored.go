@@ -14,19 +14,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// logInterval is how often the agent's texts are logged, except immediately for a post and at the end.
+// logInterval separates two logs of the agent's text. Posts and the end of the attempt log immediately.
 const logInterval = 30 * time.Second
 
-// maxAtOnce limits an attempt's immediate logs, since an agent that only prints posts would fill the thread's log.
-// After that they wait for logInterval.
+// maxAtOnce limits an attempt's immediate logs, so that an agent that only posts cannot fill the thread's log.
 const maxAtOnce = 500
 
-// executed reports whether an event ran the agent's text. An edit only stores it: imports from github.com would
-// turn most Go files into posts.
+// executed reports whether an event ran the agent's text. Edits do not count: imports from github.com look like
+// posts.
 func executed(e agent.Event) bool { return e.Ran && len(e.Edits) == 0 }
 
-// authored adds a text of the agent. It goes into the thread's log while the agent runs, since any node may judge
-// its remarks, on any thread of the repository.
+// authored records text that the agent wrote. The log receives the text during the attempt because other nodes may
+// judge the agent's remarks on any thread.
 func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	posts := a.wrote.Add(text, ran) && a.atOnce < maxAtOnce
 	now := a.Env.Now()
@@ -52,7 +51,7 @@ func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	a.warnUnlessOver(ctx, err, "what the agent wrote was not logged; it is tried again")
 }
 
-// unlogged is an event with the texts that are not logged yet; none if all are.
+// unlogged returns an event with the unlogged texts, or nothing.
 func (a *Attempt) unlogged(now time.Time) []thread.NewEvent {
 	if runs := a.wrote.Fresh(); len(runs) > 0 {
 		return []thread.NewEvent{{Kind: thread.KindAuthored, At: now, Data: thread.Authored{N: a.N, Runs: runs}}}
@@ -60,19 +59,17 @@ func (a *Attempt) unlogged(now time.Time) []thread.NewEvent {
 	return nil
 }
 
-// Bounds of a plain agent's output that is checked together, in bytes: lines, and what came before them, since a
-// remark may span several.
+// Limits in bytes for checking plain output: one batch of lines, and the preceding output that is checked again.
 const (
 	maxPlainText = 64 << 10
 	lastLines    = 256
 )
 
-// plainTexts passes a plain agent's output to authored, in pieces of many lines. Each line that posts counts as
-// executed, at once.
+// plainTexts passes batches of plain output to authored. Lines that post count as executed and pass immediately.
 type plainTexts struct {
 	authored func(text string, ran bool)
-	text     []byte // pending output, and the end of the part that was passed on
-	begins   int    // the start of its last line
+	text     []byte // pending output; the first done bytes were passed on
+	begins   int    // start of the last line
 }
 
 func (w *plainTexts) Write(p []byte) (int, error) {
@@ -117,7 +114,7 @@ func (w *plainTexts) end() {
 	w.give()
 }
 
-// readAuthored adds the patches in the CLI's session file: a remark may be posted from their files.
+// readAuthored reads patches from the CLI's session file. The agent may have posted the patched files.
 func (c *checkout) readAuthored(session string) {
 	err := c.adapter.SessionEvents(c.Env.homeOf(c.Thread), session, func(e agent.Event) { c.wrote.Add(e.Authored, executed(e)) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +122,7 @@ func (c *checkout) readAuthored(session string) {
 	}
 }
 
-// ownRemarks are remarks during the attempt that turn out to be the agent's own, now that all its texts are known.
+// ownRemarks returns the remarks during the attempt that the agent itself posted.
 func (a *Attempt) ownRemarks(events []thread.Event) []int64 {
 	var seqs []int64
 	for _, f := range a.meanwhile(events).Feedback {

@@ -15,10 +15,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// VerifyBase ensures that there is a layer, and runs the verify commands on the commit that the thread's branch
-// began from, for comparison with the work; Ground.Before has the results. They are cached by commit, commands and
-// layer, unless the commands cannot work: that may be fixed by the next attempt. After a stop meanwhile there is no
-// result and no error. Answers and plans are not compared. refused says why nothing can run.
+// VerifyBase builds the layer if needed and runs the verify commands on the branch's base. Ground.Before receives the
+// results. They are cached by commit, commands and layer, unless a command cannot work. After a stop there is neither
+// result nor error. refused says why the attempt cannot run.
 func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err error) {
 	c, g := &checkout{Attempt: a}, a.Ground
 	if g.From != "" {
@@ -31,7 +30,7 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	g.Before = nil
 	refused, err = c.prepareBase(ctx)
 	if err != nil || refused != nil {
-		g.From = "" // to be tried again
+		g.From = "" // retry later
 	}
 	if stopped(err) {
 		return nil, nil
@@ -39,7 +38,7 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	return refused, err
 }
 
-// prepareBase brings the image and the layer, and verifies the base if the work is compared with it.
+// prepareBase prepares image and layer, and verifies the base if the attempt changes files.
 func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, err error) {
 	refused, err = c.image(ctx)
 	if refused == nil && err == nil {
@@ -49,7 +48,7 @@ func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, er
 		return refused, err
 	}
 	g := c.Ground
-	known := len(g.Before) > 0 // since the layer was built
+	known := len(g.Before) > 0 // verified while the layer was built
 	if known || len(g.Effective.Verify) == 0 || c.Decision.Purpose != policy.ToChange {
 		return nil, nil
 	}
@@ -57,7 +56,7 @@ func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, er
 	return nil, err
 }
 
-// based does so for an attempt that already runs: one that was handed over has no results.
+// based prepares the base for a handed-over attempt.
 func (c *checkout) based(ctx context.Context) error {
 	refused, err := c.VerifyBase(ctx)
 	if err == nil && refused != nil {
@@ -82,13 +81,12 @@ func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err err
 	return t.verifyBase(ctx, at, key)
 }
 
-// keptBase is the file with the verify commands' results on a commit over a layer.
 func (c *checkout) keptBase(at, layer string) string {
 	e := c.Ground.Effective
 	return filepath.Join(c.Env.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, c.Ground.Image, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
 }
 
-// verifyBase runs the verify commands on a base, up to the first that cannot work, and caches the results.
+// verifyBase runs the verify commands until one cannot work, and caches the results.
 func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.Verified, err error) {
 	defer t.c.Env.prepare("")
 	for _, command := range t.c.Ground.Effective.Verify {
@@ -105,15 +103,15 @@ func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.
 	}
 	data, err := json.Marshal(all)
 	kept := t.c.keptBase(at, layer)
-	// Without the cache it is verified again.
+	// A failed cache write only costs another verification.
 	if err := errors.Join(err, os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept)); err != nil {
 		t.c.Log.Warn().Err(err).Msg("the result of the base's verification was not stored")
 	}
 	return all, nil
 }
 
-// base is the commit that the thread's branch began from: where it left its base branch, which after a merge is
-// that branch's commit. Without a common history it is the commit before Pawl's first.
+// base returns the commit from which the thread's branch left its base branch. Without common history, base returns
+// the parent of Pawl's first commit.
 func (c *checkout) base(ctx context.Context) (string, error) {
 	if c.Ground.Merging != nil {
 		return c.Ground.Into, nil
@@ -131,14 +129,13 @@ func (c *checkout) base(ctx context.Context) (string, error) {
 	return c.Ground.Start, nil
 }
 
-// maxEvidence limits the kept output of failures that the attempt did not cause, in bytes.
+// maxEvidence limits the stored output of failures that the attempt did not cause, in bytes.
 const maxEvidence = 8 << 10
 
-// evidence runs the base's tests over the change, and the change's tests over the base, in files that no agent
-// wrote to. now is the passed verification.
+// evidence runs the base's tests on the change and the change's tests on the base, in fresh files.
 func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Verified) (*policy.TestEvidence, error) {
 	ws, g := c.ws, c.Ground
-	if ws == nil { // of an attempt on another server
+	if ws == nil { // the attempt ran on another server
 		t, err := c.trial(ctx, commit, "")
 		if err != nil {
 			return nil, err
@@ -149,7 +146,7 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	read := func(at, file string) []byte {
 		text, err := g.cache.ReadFile(ctx, at, file)
 		if err != nil {
-			return nil // missing or unreadable
+			return nil
 		}
 		return text
 	}
@@ -159,7 +156,7 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	if change.Deleted, change.Edited, change.Added, err = ws.Paths(ctx, g.From, commit); err != nil {
 		return nil, err
 	}
-	theirs, ours := map[string][]byte{}, map[string][]byte{} // manifests of the change with the base's scripts, and the reverse
+	theirs, ours := map[string][]byte{}, map[string][]byte{} // the change's manifests with the base's scripts, and vice versa
 	for _, file := range slices.Concat(change.Deleted, change.Edited, change.Added) {
 		if !side.Manifest(file) {
 			continue
@@ -185,7 +182,7 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	return e, err
 }
 
-// mixed verifies a commit with some of the base's files, and others with these contents.
+// mixed verifies a commit after replacing some files.
 func (c *checkout) mixed(ctx context.Context, ws *git.Workspace, commit, at string, back func(file string) bool, contents map[string][]byte) ([]policy.Verified, error) {
 	tree, _, err := ws.Without(ctx, commit, c.Ground.From, back)
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// checkout is the Executor with git, the sandbox and an agent.
+// checkout implements Executor with git, the sandbox and an agent.
 type checkout struct {
 	*Attempt
 	ws      *git.Workspace
@@ -30,8 +30,7 @@ type checkout struct {
 
 func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
 
-// Open makes an empty folder and a checkout; a crash may have left another one. The agent's HOME stays only if its
-// session continues.
+// Open creates an empty folder and checks out the repository. The agent's HOME survives only with its session.
 func (c *checkout) Open(ctx context.Context) (err error) {
 	dir, home := c.Env.attemptDir(c.Thread, c.N), c.Env.homeOf(c.Thread)
 	old := []string{dir, c.Env.workOf(c.Thread)}
@@ -59,7 +58,7 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 	c.Receipt.Layer = c.Ground.Layer
 	c.Receipt.StartTree, c.Receipt.EndTree = c.ws.StartTree, c.ws.StartTree
 	if m := c.Ground.Merging; m != nil {
-		c.ws.StartTree = m.Tree // the merge's changes are not the agent's
+		c.ws.StartTree = m.Tree // the agent did not make the merge's changes
 	}
 	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Env.Now())
 	return err
@@ -83,7 +82,7 @@ func (c *checkout) Close() {
 	if c.ws == nil {
 		return
 	}
-	if c.handed != nil { // if the log does not take the handover, only the files are left
+	if c.handed != nil { // remove files only if the log refuses the handover
 		c.ws.Leave()
 		return
 	}
@@ -96,11 +95,10 @@ func (c *checkout) Close() {
 	c.Env.makeRoom(c.Thread, c.Log)
 }
 
-// maxDiff limits the diff behind a change's fingerprint, in bytes.
+// maxDiff limits the diff that a fingerprint covers, in bytes.
 const maxDiff = 4 << 20
 
-// Commit reads the agent's changes and commits them without the protected paths. Without a change there is no
-// commit.
+// Commit commits the agent's changes except protected paths.
 func (c *checkout) Commit(ctx context.Context) error {
 	if c.ws == nil {
 		return errors.New("the checkout was incomplete")
@@ -119,7 +117,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	return err
 }
 
-// commitLeft commits the changes, unless they have secrets or conflicts.
+// commitLeft commits changes without secrets or conflicts.
 func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 	r := &c.Receipt
 	for _, l := range snap.Left {
@@ -161,12 +159,12 @@ func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 	body := fmt.Sprintf("Attempt %d %s.\n%s", c.N, by, c.Trailer)
 	r.Commit, err = c.ws.Commit(ctx, c.commit(subject, body, tree, parents...))
 	if errors.Is(err, git.ErrUnsafe) {
-		r.EndTree = "" // nothing can start from it
+		r.EndTree = "" // no attempt can start from this tree
 	}
 	return err
 }
 
-// filtered is a tree without the changed files that a filter of git would have to convert. They are left out.
+// filtered removes changed files that a git filter would convert from a tree.
 func (c *checkout) filtered(ctx context.Context, tree string) (string, error) {
 	raw, err := c.ws.Unfiltered(ctx, c.ws.StartTree, tree)
 	if err != nil || len(raw) == 0 {
@@ -181,8 +179,7 @@ func (c *checkout) filtered(ctx context.Context, tree string) (string, error) {
 	return tree, err
 }
 
-// describe puts the change into the receipt: its fingerprints, against the attempt's start and the base, and its
-// folders.
+// describe records the change's fingerprints and folders in the receipt.
 func (c *checkout) describe(ctx context.Context) error {
 	r := &c.Receipt
 	diff, err := c.ws.Diff(ctx, c.ws.StartTree, r.EndTree, maxDiff)
@@ -225,11 +222,11 @@ func (c *checkout) commit(subject render.Title, body, tree string, parents ...st
 	}
 }
 
-// pushRaces is how often an attempt merges others' pushes before it gives up.
+// pushRaces limits how often one push merges others' commits.
 const pushRaces = 3
 
-// Push moves the thread's branch forward. It merges others' pushes. If they conflict, the work is kept on a
-// separate branch and the attempt is redone on top of theirs.
+// Push moves the thread's branch forward and merges others' commits. After a conflict, Push stores the work on a
+// separate branch, and another attempt starts from the others' commits.
 func (c *checkout) Push(ctx context.Context) (err error) {
 	g := c.Ground
 	if err := g.spare(ctx, c.State.Snapshot.DefaultBranch); err != nil {
@@ -263,7 +260,7 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 		if old, err = c.merge(ctx, old); err != nil {
 			return err
 		}
-		if len(c.Receipt.Verify) > 0 { // the pushed commit is another one now
+		if len(c.Receipt.Verify) > 0 { // the merge changed the pushed commit
 			if c.Receipt.Verify, err = c.Verify(ctx); err != nil {
 				return err
 			}
@@ -276,10 +273,9 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	return err
 }
 
-// reached reports whether a branch at a commit contains the work, as an earlier push may have succeeded. It is an
-// error if the work is on another machine.
+// reached reports whether a branch already contains the work. It returns an error if the work is on another machine.
 func (c *checkout) reached(ctx context.Context, old string) (bool, error) {
-	if old == "" && c.ws != nil { // no branch, and the work was made here
+	if old == "" && c.ws != nil { // no branch yet, and this machine has the work
 		return false, nil
 	}
 	there, err := c.Ground.cache.IsAncestor(ctx, c.Receipt.Commit, cmp.Or(old, c.Ground.Start))
@@ -300,7 +296,7 @@ func (c *checkout) PushKept(ctx context.Context, branch string) error {
 	return c.Lease.Record(ctx, thread.KindActDone, c.pushOf(branch))
 }
 
-// PushUnfinished sets the thread's own reference, which only Pawl reads.
+// PushUnfinished moves the thread's private reference.
 func (c *checkout) PushUnfinished(ctx context.Context) error {
 	return c.Ground.pushSide(ctx, c.Thread, c.Receipt.Commit)
 }
@@ -310,7 +306,7 @@ func (c *checkout) pushNew(ctx context.Context, branch string) error {
 	return g.authorised(ctx, func() error { return g.cache.Push(ctx, g.remote, c.Receipt.Commit, branch, "") })
 }
 
-// aside keeps the work on a separate branch, and is the error with the reason and the branch.
+// aside pushes the work to a separate branch and returns an error with the reason and the branch.
 func (c *checkout) aside(ctx context.Context, why string) error {
 	if err := c.pushNew(ctx, c.keptBranch()); err != nil {
 		return err
@@ -318,8 +314,8 @@ func (c *checkout) aside(ctx context.Context, why string) error {
 	return fmt.Errorf("%s; the work is kept on %s", why, c.keptBranch())
 }
 
-// merge merges others' pushes since a commit with the attempt's work, and returns their commit. After a force-push
-// it refuses: a merge would restore what they removed.
+// merge merges others' commits with the attempt's work. It refuses after a force-push, because a merge would restore
+// removed commits.
 func (c *checkout) merge(ctx context.Context, old string) (theirs string, err error) {
 	g := c.Ground
 	if theirs, err = g.tip(ctx); err != nil {

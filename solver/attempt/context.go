@@ -13,45 +13,45 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// Item is a piece of an attempt's context: a remark, a linked thread, or a list.
+// Item holds a piece of context: a remark, a linked thread, or a list.
 type Item struct {
-	By    string // a login; empty for none
-	Role  string // such as maintainer; empty without known write permission
+	By    string // login, or empty
+	Role  string // such as maintainer; empty without write permission
 	Bot   bool
 	Where string // such as a.go:12
 	At    time.Time
 	Text  string
-	Lines Lines // the item's lines; zero for none
+	Lines Lines // zero if the item is about no lines
 }
 
-// Lines are lines of a file in a commit, from 1.
+// Lines names lines of a file in a commit, starting at 1.
 type Lines struct {
 	Commit, Path string
 	First, Last  int
 }
 
-// Part is the items of one kind, oldest first.
+// Part holds the items of one kind, oldest first.
 type Part struct {
-	Name  string // of its items, in the plural: comments
+	Name  string // plural name of the items, such as comments
 	Items []Item
-	Of    int // the number at GitHub
+	Of    int // total at GitHub
 	// Share limits the part to 1/Share of the remaining bytes.
 	Share int
-	Notes []string // what is left out, and why
-	Open  []int64  // the ids of review comments that are not outdated
-	// Files are for the context folder, by name. An item's Where names its file.
+	Notes []string // omitted items and reasons
+	Open  []int64  // ids of review comments that are not outdated
+	// Files maps names in the context folder to contents. An item's Where names its file.
 	Files map[string]string
 }
 
-// Bounds of a context, in bytes.
+// Context limits in bytes.
 const (
-	maxItem    = 4 << 10 // of an item in the prompt
-	maxBotItem = 600     // of a bot's, whose reports begin with what matters
-	maxWhole   = 1 << 20 // of a file in the context folder
+	maxItem    = 4 << 10 // an item in the prompt
+	maxBotItem = 600     // a bot's item: reports begin with what matters
+	maxWhole   = 1 << 20 // a file in the context folder
 )
 
-// Compose is an attempt's context: the prompt's part, within the bytes, and a manifest. It keeps the newest items
-// of each part. files have the whole parts, by name, for a folder that the agent can read.
+// Compose selects the newest items of each part. It returns the prompt text within the limit, a manifest, and files
+// with the complete parts.
 func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, files map[string]string) {
 	files = map[string]string{}
 	var b promptText
@@ -95,10 +95,9 @@ func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, fi
 	return b.String(), told, files
 }
 
-// contextDir is their folder below HOME.
 const contextDir = ".pawl/context"
 
-// Pictures are the attached files of users who may write to the repository.
+// Pictures returns the files attached by users with write permission.
 func Pictures(parts []Part) (names []string) {
 	for _, p := range parts {
 		for _, i := range p.Items {
@@ -110,7 +109,7 @@ func Pictures(parts []Part) (names []string) {
 	return names
 }
 
-// short is the item's text in the prompt, and how many lines were cut.
+// short shortens the item for the prompt and counts the omitted lines.
 func (i Item) short() (shown string, cut int) {
 	most := maxItem
 	if i.Bot {
@@ -124,8 +123,8 @@ func (i Item) short() (shown string, cut int) {
 	return i.render(fmt.Sprintf("%s\n[cut: %s]", head, policy.Plural(cut, "line"))), cut
 }
 
-// render is an item with its author. Only words of users who may write to the repository begin their lines; others'
-// are quoted, so that they cannot look like another item.
+// render formats an item with its author. Text from users without write permission is quoted, so that it cannot
+// imitate another item.
 func (i Item) render(said string) string {
 	said = strings.TrimSpace(said)
 	var head []string
@@ -148,7 +147,6 @@ func (i Item) render(said string) string {
 	return "[" + oneLine(strings.Join(head, ", ")) + "]\n" + said + "\n"
 }
 
-// speaker is an item's author, and whether they may write to the repository.
 func (i Item) speaker() (by string, trusted bool) {
 	switch {
 	case i.Bot:
@@ -159,10 +157,10 @@ func (i Item) speaker() (by string, trusted bool) {
 	return i.Role + " " + i.By, true
 }
 
-// Render is the whole item in the prompt's form.
+// Render formats the whole item as in the prompt.
 func (i Item) Render() string { return i.render(i.Text) }
 
-// Said is an item with the visible part of a text. Without a login the account is deleted.
+// Said returns an item with the visible part of a text. An empty login means a deleted account.
 func Said(by, role string, bot bool, at time.Time, where, body string) Item {
 	return Item{By: cmp.Or(by, "a deleted account"), Role: role, Bot: bot, At: at, Where: where, Text: feedback.Visible(body)}
 }

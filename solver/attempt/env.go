@@ -27,57 +27,53 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Env is shared by all attempts of a process. Every field before Gateway is required.
+// Env holds what all attempts of a process share. Every field before Gateway is required.
 type Env struct {
 	Store thread.Store
-	// Config is the configuration at the start, for keys that no reload changes. Current has the others.
+	// Config is the configuration at the start. Current returns the reloaded one.
 	Config  config.Server
 	Sandbox *sandbox.Sandbox
 	Layers  *ground.Store
 	Images  *ground.Images
-	// Node names this process in leases. Place is its folder: an agent's session can be continued only there.
+	// Node names this process in leases. Place names the folder that its sessions need.
 	Node, Place string
 	Now         func() time.Time
 	Log         zerolog.Logger
-	// Lookup returns the environment variables that backends may name.
-	Lookup func(name string) (string, bool)
-	// Gateway is the agents' way to their models; nil if no backend names a provider.
+	Lookup      func(name string) (string, bool)
+	// Gateway connects agents to models; nil if no backend names a provider.
 	Gateway *gateway.Gateway
-	// Program is the path of Pawl itself, the agents' test tool; empty for none.
+	// Program is the path of Pawl, which serves the agents' test tool; empty for no tool.
 	Program string
-	// OnAttempt and OnReceipt get what was logged, for metrics; they may be nil and must not block.
+	// OnAttempt and OnReceipt report logged attempts to metrics. They may be nil and must not block.
 	OnAttempt func(backend string, ending policy.Ending, outcome policy.Outcome)
 	OnReceipt func(backend string, r policy.Receipt)
-	// OnPrepare gets the running command of a setup or a verification, and empty after it; it may be nil.
+	// OnPrepare receives each setup or verify command, then an empty string; it may be nil.
 	OnPrepare func(what string)
-	// OnBegin gets each attempt that begins. OnEvent gets the events of its agent's output, and of a program without
-	// structure each line as a message, without keys and with relative paths. OnEvent is called concurrently. Both may
-	// be nil.
+	// OnBegin receives each attempt, OnEvent the agent's events without keys and with relative paths. Plain output
+	// arrives as one message per line. Both may be nil; OnEvent is called concurrently.
 	OnBegin func(thread.Started)
 	OnEvent func(agent.Event)
-	// Stopping is closed when the server begins to stop: no attempt begins any more, and running ones are handed
-	// over. Nil if no process continues them.
+	// Stopping closes when the server begins to stop. New attempts do not start; running attempts are handed over.
+	// Nil disables handovers.
 	Stopping chan struct{}
 
-	held sync.Map // attempts' tokens, by folder
+	held sync.Map // attempts' tokens by folder
 	bays sync.Map // verification folders in use
-	// folders lets one attempt of this process use a thread's folder at a time. The lease already ensures that,
-	// except while a step that lost it still ends its agent.
+	// folders lets one attempt of this process use a thread's folder. A step that lost its lease may still be ending
+	// its agent.
 	folders  wait.Turns
 	reloaded atomic.Pointer[config.Server]
 }
 
-// The contents of a thread's folder: the agent's HOME and, while it is used, the checkout. Both have the same path
-// in every attempt, since a continued session remembers paths. The HOME is made again unless a session continues.
-// Each attempt's output has its own folder.
+// Contents of a thread's folder. HOME and checkout keep their paths, because continued sessions remember them. Each
+// attempt has its own output folder.
 const (
 	homeDir        = "home"
 	workDir        = "work"
 	transcriptFile = "transcript"
 )
 
-// ProcessPrefix begins the names of all processes of this data directory, so that a server can end processes of an
-// earlier one.
+// ProcessPrefix begins the names of this data directory's processes, so that a new server can end old ones.
 func (e *Env) ProcessPrefix() string { return e.Config.DataDir + ":" }
 
 func (e *Env) threadDir(t thread.ID) string {
@@ -88,22 +84,20 @@ func (e *Env) attemptDir(t thread.ID, n int) string {
 	return filepath.Join(e.threadDir(t), strconv.Itoa(n))
 }
 
-// TranscriptIn is the path of an attempt's transcript in a data directory.
+// TranscriptIn returns the path of an attempt's transcript.
 func TranscriptIn(dataDir string, t thread.ID, n int) string {
 	return filepath.Join(dataDir, "attempts", t.Owner, t.Name, strconv.Itoa(t.Number), strconv.Itoa(n), transcriptFile)
 }
 
-// homeOf is the HOME of a thread's agents, workOf their checkout.
 func (e *Env) homeOf(t thread.ID) string { return filepath.Join(e.threadDir(t), homeDir) }
 
-// The paths of the checkout and the HOME in the sandbox, in every setup, verification and attempt: build tools'
-// files in a layer contain them.
+// Sandbox paths of the checkout and HOME. They never change, because build tools store them in layers.
 const (
 	insideWork = "/pawl/work"
 	insideHome = "/pawl/home"
 )
 
-// inside maps a checkout and a HOME to the programs' paths.
+// inside returns the paths that programs see.
 func (e *Env) inside(work, home string) (string, string) {
 	if e.Sandbox.Mode() == sandbox.None {
 		return work, home
@@ -113,13 +107,11 @@ func (e *Env) inside(work, home string) (string, string) {
 
 func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), workDir) }
 
-// verifyDir has a repository's bays, and the verify commands' results on bases.
 func (e *Env) verifyDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "verify", t.Owner, t.Name)
 }
 
-// bay is the first free folder for a verification of a repository: build tools find their caches again at the same
-// path.
+// bay returns a free verification folder. Folders are reused because build caches contain their paths.
 func (e *Env) bay(t thread.ID) (dir string, leave func()) {
 	for n := 0; ; n++ {
 		dir = filepath.Join(e.verifyDir(t), strconv.Itoa(n))
@@ -129,8 +121,8 @@ func (e *Env) bay(t thread.ID) (dir string, leave func()) {
 	}
 }
 
-// Room is an error while the disk is too full for an attempt. The step is repeated later; failing attempts would
-// count and stop the run of an innocent thread.
+// Room returns an error while the disk is too full. Steps wait instead of failing, which would count against the
+// thread.
 func (e *Env) Room() error {
 	left, full, err := e.free()
 	if err != nil || !full {
@@ -140,17 +132,16 @@ func (e *Env) Room() error {
 		e.Config.DataDir, left)
 }
 
-// fullDisk: a file system counts as full below 1/fullDisk of free space or files.
+// A disk counts as full below 1/fullDisk of free space or inodes.
 const fullDisk = 20
 
-// The free space and files below which no attempt begins even if a twentieth is more: a checkout and an agent's first
-// files need more. Both are our choice.
+// Minimum free space and inodes for any attempt. Our choice.
 const (
 	leastRoom  = 64 << 20 // bytes
-	leastFiles = 4096     // that can still be made (inodes)
+	leastFiles = 4096     // inodes
 )
 
-// free is what the file system of the data directory has left, and whether it is so little that no attempt should be begun.
+// free returns the remaining space and reports whether the disk is full.
 func (e *Env) free() (left string, full bool, err error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(e.Config.DataDir, &disk); err != nil {
@@ -160,13 +151,11 @@ func (e *Env) free() (left string, full bool, err error) {
 	if disk.Bavail*size < min(leastRoom, disk.Blocks*size/fullDisk) {
 		return fmt.Sprintf("%d KiB", disk.Bavail*size>>10), true, nil
 	}
-	// Some file systems bound no number of files, and say 0.
+	// File systems without an inode limit report 0.
 	return fmt.Sprintf("%d inodes", disk.Ffree), disk.Ffree < min(leastFiles, disk.Files/fullDisk), nil
 }
 
-// makeRoom removes the HOME of a thread's agents after an attempt that left the disk full. The checkout is gone
-// already, but a HOME stays for its sessions and would take the room from other threads. The next attempt begins a
-// new session.
+// makeRoom removes a thread's HOME after an attempt that left the disk full. The next attempt starts a new session.
 func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 	if _, full, err := e.free(); err != nil || !full {
 		return
@@ -181,12 +170,11 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
 }
 
-// cloneOf is the folder of the bare clone of a thread's repository.
 func (e *Env) cloneOf(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git")
 }
 
-// Mend replaces the clone of a thread's repository after an error that a damaged clone explains; see git.Mend.
+// Mend replaces a damaged clone if the error can be explained by damage; see git.Mend.
 func (e *Env) Mend(ctx context.Context, t thread.ID, cause error) (bool, error) {
 	return git.Mend(ctx, e.cloneOf(t), cause)
 }
@@ -200,9 +188,8 @@ func (e *Env) Closing() bool {
 	}
 }
 
-// CleanAttempts removes the transcripts of attempts that ended before a time, and the rest of a thread once none
-// remains. An agent's HOME goes a day after the last attempt. An attempt lasts a day at most, so the time must be
-// at least that long ago.
+// CleanAttempts removes the transcripts of attempts that ended before a time, and folders of threads without
+// transcripts. HOME lives for a day after the last attempt. before must be at least a day ago.
 func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Time) (removed int, err error) {
 	threads, err := filepath.Glob(filepath.Join(dataDir, "attempts", "*", "*", "*"))
 	if err != nil {
@@ -221,12 +208,11 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 		}
 		n, threadErr := cleanThread(dir, before, e.Now().Add(-homeTime))
 		removed += n
-		err = errors.Join(err, threadErr) // one failure does not keep the others
+		err = errors.Join(err, threadErr) // continue after an error
 	}
 	return removed, err
 }
 
-// cleanVerified removes old results of base verifications.
 func cleanVerified(dataDir string, before time.Time) error {
 	kept, err := filepath.Glob(filepath.Join(dataDir, "verify", "*", "*", "[^0-9]*"))
 	for _, path := range kept {
@@ -237,8 +223,8 @@ func cleanVerified(dataDir string, before time.Time) error {
 	return err
 }
 
-// CleanWork removes the files of attempts whose server was killed, before any attempt begins. It keeps the threads
-// with an attempt that the log has as running here, for the attempt that continues.
+// CleanWork removes the files of killed attempts before new attempts begin. It keeps and returns threads whose logged
+// attempt runs on this node.
 func (e *Env) CleanWork(ctx context.Context) (kept []thread.ID, err error) {
 	root := filepath.Join(e.Config.DataDir, "attempts")
 	work, err := filepath.Glob(filepath.Join(root, "*", "*", "*", workDir))
@@ -263,11 +249,10 @@ func (e *Env) CleanWork(ctx context.Context) (kept []thread.ID, err error) {
 	return kept, errors.Join(err, clean(old...), clean(damaged...))
 }
 
-// lookAtFolder limits the wait for a folder that an attempt may be using.
+// lookAtFolder limits the wait for a folder in use.
 const lookAtFolder = time.Second
 
-// CleanWorkOf removes killed attempts' files of some threads, and returns the threads to look at again: those with
-// an attempt here, and those with an error.
+// CleanWorkOf removes killed attempts' files. It returns the threads to try again.
 func (e *Env) CleanWorkOf(ctx context.Context, threads []thread.ID) (kept []thread.ID, err error) {
 	for _, t := range threads {
 		gone, threadErr := e.cleanWorkOf(ctx, t)
@@ -279,13 +264,13 @@ func (e *Env) CleanWorkOf(ctx context.Context, threads []thread.ID) (kept []thre
 	return kept, err
 }
 
-// cleanWorkOf reports whether no unused file is left. No attempt of this process begins meanwhile.
+// cleanWorkOf reports whether all unused files are gone.
 func (e *Env) cleanWorkOf(ctx context.Context, t thread.ID) (gone bool, err error) {
 	look, cancel := context.WithTimeout(ctx, lookAtFolder)
 	defer cancel()
 	leave, err := e.folders.Take(look, t)
 	if err != nil {
-		return false, context.Cause(ctx) // an attempt is at work there
+		return false, context.Cause(ctx) // an attempt uses the folder
 	}
 	defer leave()
 	events, err := e.Store.Events(ctx, t, 0)
@@ -296,7 +281,7 @@ func (e *Env) cleanWorkOf(ctx context.Context, t thread.ID) (gone bool, err erro
 	return err == nil, err
 }
 
-// runsHere reports whether a thread's log ends with an attempt that runs on this node.
+// runsHere reports whether the last logged attempt runs on this node.
 func (e *Env) runsHere(events []thread.Event) bool {
 	s, err := thread.Fold(events)
 	if err != nil {
@@ -315,8 +300,7 @@ func clean(paths ...string) error {
 	return nil
 }
 
-// homeTime is how long an agent's HOME is kept after its last attempt for its session: build tools' caches in it
-// can be large.
+// homeTime keeps HOME for a session after the last attempt; its build caches can be large.
 const homeTime = 24 * time.Hour
 
 func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
@@ -361,7 +345,7 @@ func ofAttempt(e fs.DirEntry) bool {
 	return err == nil && e.IsDir()
 }
 
-// Current is the configuration in force. Each step and each attempt keeps its initial one.
+// Current returns the configuration in force. Steps and attempts keep their initial one.
 func (e *Env) Current() *config.Server {
 	if c := e.reloaded.Load(); c != nil {
 		return c
@@ -369,5 +353,5 @@ func (e *Env) Current() *config.Server {
 	return &e.Config
 }
 
-// Use sets the configuration for new steps and attempts.
+// Use sets the configuration of new steps and attempts.
 func (e *Env) Use(c *config.Server) { e.reloaded.Store(c) }

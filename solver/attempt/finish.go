@@ -20,8 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Finish logs the receipt with its consequences for the account and the backend, also while the process stops, and
-// after an outage of the store.
+// Finish logs the receipt and its consequences, even while the process stops. It retries while the store is down.
 func (a *Attempt) Finish(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
 		return thread.ErrLeaseLost
@@ -51,7 +50,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		ended := func(e thread.Event) bool {
 			return e.Kind == thread.KindAttemptEnded || e.Kind == thread.KindUnfinished
 		}
-		if slices.ContainsFunc(events, ended) { // by an earlier unanswered try, or by the node that took over
+		if slices.ContainsFunc(events, ended) { // logged by an unanswered try or by another node
 			return a.Lease.Renew(ctx)
 		}
 		return a.Env.Store.AppendLeased(ctx, a.Lease.Current(), a.ending(events, at))
@@ -60,7 +59,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	crash.Point("attempt_ended")
 	if a.handed != nil {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // leftovers are cleaned later
+		_ = git.Remove(a.Env.workOf(a.Thread)) // cleaned later
 		return nil
 	}
 	if a.Env.OnAttempt != nil {
@@ -72,7 +71,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	return nil
 }
 
-// ending is the batch of Finish. events are those after the attempt's last seen event.
+// ending returns the batch of Finish. events follow the last event that the attempt saw.
 func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	last := thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}
 	if a.handed != nil {
@@ -98,7 +97,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	return batch
 }
 
-// saysOfAccount is the ending for the account's breaker; empty for none.
+// saysOfAccount returns the ending for the account's breaker, or empty.
 func (a *Attempt) saysOfAccount() policy.Ending {
 	said, limit := a.Receipt.Ending, a.Receipt.Limit
 	switch {
@@ -106,16 +105,15 @@ func (a *Attempt) saysOfAccount() policy.Ending {
 		return ""
 	case limit == nil:
 		return said
-	case limit.Source == fromBreaker: // so it knows
+	case limit.Source == fromBreaker: // the breaker already knows
 		return ""
 	case said == policy.Completed:
-		return limit.Kind // the account is limited nevertheless
+		return limit.Kind // the account is still limited
 	}
 	return said
 }
 
-// tellBreaker adds an attempt's end to its account's breaker, unless the breaker has it: from the gateway, or,
-// without one, by the agent's word.
+// tellBreaker logs the attempt's end for its account's breaker, unless the gateway already did.
 func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
 	tells := ofAccount(said) || said == policy.Completed
 	if a.ended() || !tells {
@@ -130,10 +128,9 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy
 	}
 }
 
-// ended reports whether the agent ended before the handover: then its account's breaker has its end.
+// ended reports whether the agent ended before the handover. Its breaker then has the result.
 func (a *Attempt) ended() bool { return a.State.Unfinished != nil && a.State.Unfinished.Receipt != nil }
 
-// bounded cuts a limit's message for a receipt; nil for none.
 func bounded(l *policy.Limit) *policy.Limit {
 	if l == nil {
 		return nil
@@ -143,7 +140,6 @@ func bounded(l *policy.Limit) *policy.Limit {
 	return &kept
 }
 
-// ownRung adds the attempt itself to its receipt's recoveries.
 func (a *Attempt) ownRung() {
 	var before []policy.Receipt
 	for _, b := range a.State.Attempts {
@@ -156,8 +152,7 @@ func (a *Attempt) ownRung() {
 	}
 }
 
-// Hide masks the secrets of the backend, the setup and the judge, and what looks like a key, in everything in the
-// receipt that people read: an agent may print what it has. The transcript stays as it is.
+// Hide masks secrets and apparent keys in every readable part of the receipt. It leaves the transcript unchanged.
 func (a *Attempt) Hide() {
 	r := &a.Receipt
 	shown := []*string{&r.Title, &r.Final, &r.Declined, &r.Question, &r.Detail, &r.Edits.SameCall, &r.Edits.SameCheck, &r.Edits.FailedCall}
@@ -202,8 +197,8 @@ func (a *Attempt) Hide() {
 	}
 }
 
-// Interrupt ends an attempt that was cut off with its process. commit is its push, empty for none; left is what can
-// be continued, nil for nothing.
+// Interrupt ends an attempt that was cut off with its process. commit is the pushed commit, or empty; left is the
+// work to continue, or nil.
 func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unfinished) error {
 	const why = "the node that ran it stopped"
 	used, err := a.spentBefore(ctx)
@@ -217,7 +212,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	if left != nil {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
 	}
-	if l := used.Limit; l != nil { // a provider's answer about the account counts, whatever ended the attempt
+	if l := used.Limit; l != nil { // A provider's answer counts whatever ended the attempt.
 		a.tellBreaker(&batch, l.Kind, l, now)
 	}
 	crash.Point("interrupting")
@@ -225,7 +220,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 		return err
 	}
 	if a.Place == a.Env.Place {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // leftovers are cleaned later
+		_ = git.Remove(a.Env.workOf(a.Thread)) // cleaned later
 	}
 	if a.Env.OnAttempt != nil {
 		a.Env.OnAttempt(a.Backend, "", policy.Interrupted)
@@ -233,10 +228,10 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	return nil
 }
 
-// Salvage keeps the files of an attempt whose server was killed; nil for none. The files stay until Interrupt has
-// logged it: another kill may come first.
+// Salvage saves the work of an attempt whose server was killed, or returns nil. The files remain until Interrupt has
+// logged the result.
 func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
-	if a.Place != a.Env.Place || a.Updates { // the merge is redone
+	if a.Place != a.Env.Place || a.Updates { // the merge will be repeated
 		return nil, nil
 	}
 	leave, err := a.Env.folders.Take(ctx, a.Thread)
@@ -244,7 +239,7 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 		return nil, err
 	}
 	defer leave()
-	// The agent's output exists only after a complete checkout.
+	// Agent output exists only after a complete checkout.
 	out, err := os.Open(filepath.Join(a.Env.attemptDir(a.Thread, a.N), transcriptFile))
 	if err != nil {
 		return nil, err
@@ -270,7 +265,7 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	return a.unfinished(ctx), err
 }
 
-// spentBefore is an attempt's logged use before its process was killed or handed it over.
+// spentBefore returns the use logged before a kill or handover.
 func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 	if a.ended() {
 		return a.used(), nil
@@ -283,12 +278,12 @@ func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 		return w, fmt.Errorf("read what attempt %d used: %w", a.N, err)
 	}
 	if w.N != a.N {
-		return policy.Spent{}, nil // it never reached its model
+		return policy.Spent{}, nil // the agent never reached its model
 	}
 	return w, nil
 }
 
-// throwAway lists the changes of an attempt that must change nothing. They are discarded.
+// throwAway discards and lists changes of an attempt that must not change files.
 func (c *checkout) throwAway(ctx context.Context, snap git.Snapshot, err error) error {
 	const why = "thrown away"
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// footing is a program's layer, and the repository's image.
+// footing holds a program's layer and image.
 type footing struct {
 	image    ground.Image
 	overlays []sandbox.Overlay
@@ -19,7 +19,6 @@ type footing struct {
 	leave    func() // releases both
 }
 
-// stand sets a program's folders, layer and image.
 func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 	spec.Overlays, spec.Folders, spec.Root = f.overlays, f.folders, f.image.Root
 	if c.Env.Sandbox.Mode() != sandbox.None {
@@ -27,8 +26,8 @@ func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 	}
 }
 
-// over gives a checkout and a HOME the repository's image, and the layer of a key, if any. fresh says that the HOME
-// is empty. The caller releases the result, also after an error.
+// over mounts a layer and the repository's image under a checkout and a HOME. fresh means an empty HOME. The caller
+// must release the result, even after an error.
 func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home string, fresh bool) (f footing, err error) {
 	f.leave = func() {}
 	if c.Ground.Image != "" {

@@ -19,16 +19,13 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// limitGrace is how long an agent may continue after its provider said that the account is used up: some end by
-// themselves within seconds and say so, others sleep until the reset.
+// limitGrace lets an agent end by itself after its account is used up. Some agents would sleep until the reset.
 const limitGrace = 10 * time.Second
 
-// inPlace is the longest wait that an agent sits out itself. A longer one is the run's: stored, shown, and free of
-// cost.
+// inPlace is the longest wait during which the agent keeps running. Longer waits end the attempt.
 const inPlace = 30 * time.Second
 
-// cut is a cause of an attempt's end after which its work is settled as if its agent had ended: the ending, if the
-// agent's output does not decide it, and why.
+// cut ends an attempt whose work still counts. Its ending applies unless the agent's output decides.
 type cut struct {
 	ending  policy.Ending
 	why     string
@@ -38,31 +35,28 @@ type cut struct {
 
 func (c cut) Error() string { return c.why }
 
-// limitCut ends an attempt whose agent sleeps until a limit's reset.
 func limitCut(l policy.Limit) cut {
 	return cut{why: fmt.Sprintf("ended because it waited for a limit to pass (%s)", oneLine(l.Message))}
 }
 
-// fromBreaker is the source of a limit that Pawl itself answered: the account was known to be limited.
+// fromBreaker marks limits that Pawl itself reported.
 const fromBreaker = "breaker"
 
-// modelAccess is an attempt's access to its model. It has no session for a backend that signs in by itself. The
-// zero value is ready for one.
+// modelAccess holds an attempt's access to its model. Backends that sign in themselves have no session.
 type modelAccess struct {
 	endpoint agent.Endpoint
 	session  atomic.Pointer[gateway.Session]
-	refused  atomic.Pointer[policy.Limit] // the breaker's reason for a refused call
-	last     gateway.Last                 // how the last main call ended; close sets it
-	living   atomic.Value                 // a func() for each sign of life, once the agent runs
+	refused  atomic.Pointer[policy.Limit] // why the breaker refused a call
+	last     gateway.Last                 // end of the last main call; set by close
+	living   atomic.Value                 // func() called at each sign of life
 
 	mu sync.Mutex
-	// reported adds up the use that an agent reports step by step, as opencode does. Others report it once, at their
-	// end.
+	// reported sums use that agents such as opencode report step by step.
 	reported policy.Spent
 }
 
-// open gives an attempt access to its model. Limits go to end if the agent sleeps until they reset; the caller must
-// close it.
+// open gives the attempt access to its model. end is called if the agent sleeps until a reset. The caller must close
+// the access.
 func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err error) {
 	b, m := c.backend(), &c.models
 	c.hold("")
@@ -82,13 +76,12 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		URL:      fmt.Sprintf("http://127.0.0.1:%d", gatewayPort),
 		Token:    opened.Token(),
 	}
-	if !c.Env.Sandbox.Networks() { // else wall serves it
+	if !c.Env.Sandbox.Networks() { // otherwise wall serves the session
 		m.endpoint.URL, err = opened.Listen()
 	}
 	return err
 }
 
-// grant is the attempt's permissions at the gateway.
 func (c *checkout) grant(ctx context.Context, p config.Provider, end context.CancelCauseFunc) gateway.Grant {
 	b, m := c.backend(), &c.models
 	g := gateway.Grant{
@@ -123,8 +116,8 @@ func (c *checkout) grant(ctx context.Context, p config.Provider, end context.Can
 	return g
 }
 
-// limitedCall is called before each call of the model: a used-up budget ends the attempt, and a limit of the
-// account is answered without the provider.
+// limitedCall checks each model call. A used-up budget ends the attempt; a limited account is refused without asking
+// the provider.
 func (c *checkout) limitedCall(ctx context.Context, end context.CancelCauseFunc) (policy.Limit, bool) {
 	c.note(ctx, c.models.used())
 	if why := c.bound(ctx, end); why != "" {
@@ -132,13 +125,13 @@ func (c *checkout) limitedCall(ctx context.Context, end context.CancelCauseFunc)
 	}
 	l, limited := c.Env.limited(ctx, c.Account, c.Began)
 	if limited && c.models.refused.CompareAndSwap(nil, &l) {
-		// Do not wait for an agent that sleeps until then, either.
+		// The agent must not sleep until the reset.
 		time.AfterFunc(limitGrace, func() { end(limitCut(l)) })
 	}
 	return l, limited
 }
 
-// endSleep ends an attempt whose agent did not end after a lasting limit.
+// endSleep ends an attempt whose agent sleeps after a limit.
 func (c *checkout) endSleep(end context.CancelCauseFunc) {
 	l := c.models.session.Load().Usage().Limit
 	if l == nil {
@@ -151,14 +144,13 @@ func (c *checkout) endSleep(end context.CancelCauseFunc) {
 
 func ofAccount(e policy.Ending) bool { return e == policy.UsageLimit || e == policy.Auth }
 
-// limited is the breaker's answer for the gateway: a limit that came after the attempt began, from any thread or
-// node, is answered at once. Earlier limits did not keep policy from starting the attempt.
+// limited returns an account's limit from any thread or node, unless the limit is older than the attempt.
 func (e *Env) limited(ctx context.Context, account string, began time.Time) (policy.Limit, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()
 	breakers, err := e.Store.Breakers(ctx)
 	if err != nil {
-		// The provider will say so itself.
+		// The provider reports the limit itself.
 		return policy.Limit{}, false
 	}
 	b := breakers[account]
@@ -169,7 +161,7 @@ func (e *Env) limited(ctx context.Context, account string, began time.Time) (pol
 	return policy.Limit{Kind: b.Kind, Message: fmt.Sprintf("account %s: %s", account, b.Kind), ResetsAt: until, Source: fromBreaker}, true
 }
 
-// spentInterval is how often an attempt's use is written, in addition to before each call.
+// spentInterval is how often an attempt's use is written, besides before each call.
 const spentInterval = 2 * time.Second
 
 func spentOf(u gateway.Usage) policy.Spent {
@@ -180,8 +172,7 @@ func spentOf(u gateway.Usage) policy.Spent {
 	return w
 }
 
-// spentIn is the use in an ended agent's receipt, which is more if the agent signs in by itself. The breaker knows
-// its own refusals.
+// spentIn returns the use in an ended agent's receipt. Limits that came from the breaker are left out.
 func spentIn(r policy.Receipt) policy.Spent {
 	w := policy.Spent{Tokens: r.Tokens, CostUSD: r.CostUSD, Limit: r.Limit}
 	if r.Limit != nil && r.Limit.Source == fromBreaker {
@@ -203,8 +194,8 @@ func (m *modelAccess) event(e agent.Event) {
 	m.reported = m.reported.Plus(step)
 }
 
-// note writes the use so far into the store, under the lease, if it changed: budgets and breakers bind even if the
-// counting process is killed and another node continues. Only calls in flight are lost with a process.
+// note stores changed use under the lease, so that budgets and breakers survive a killed process. Calls in flight are
+// lost.
 func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	if spentNothing(w) {
 		return
@@ -226,8 +217,7 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	a.warnUnlessOver(ctx, err, "what the attempt uses was not noted")
 }
 
-// warnUnlessOver logs an error in the background of an attempt. The attempt's end, by its context or a lost lease,
-// shows elsewhere.
+// warnUnlessOver logs a background error unless the attempt is over.
 func (a *Attempt) warnUnlessOver(ctx context.Context, err error, what string) {
 	if ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost) {
 		a.Log.Warn().Err(err).Msg(what)
@@ -241,8 +231,7 @@ func spentNothing(w policy.Spent) bool {
 	return w.CostUSD == nil || *w.CostUSD == 0
 }
 
-// bound ends the attempt when a daily budget is used up, the thread's or a global one, and says which. Only calls
-// in flight are not counted yet.
+// bound ends the attempt when the thread's or a global daily budget is used up. Calls in flight do not count yet.
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
 	f := c.State.Facts(c.Env.Now())
 	f.Limits = c.Ground.Effective.Policy.Limits
@@ -252,7 +241,7 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	defer cancel()
 	since := c.Env.Now().Add(-policy.Day)
 	used, err := c.Env.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, since)
-	if err == nil { // else the next look, or the next attempt's start, finds it
+	if err == nil { // otherwise the next check finds the limit
 		ledgers = append(ledgers, f.Limits.Ledgers(used)...)
 		ledgers = append(ledgers, f.Limits.Account(c.Account, used))
 	}
@@ -265,7 +254,7 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	return ""
 }
 
-// used is an attempt's use so far: the gateway's count, or without one the agent's own.
+// used returns the gateway's count, or without a gateway the agent's own.
 func (m *modelAccess) used() policy.Spent {
 	if session := m.session.Load(); session != nil {
 		return spentOf(session.Usage())
@@ -275,8 +264,7 @@ func (m *modelAccess) used() policy.Spent {
 	return m.reported
 }
 
-// keepNoting writes the use, and ends the attempt at a limit, until ctx ends or the returned function is called,
-// which waits for the last write.
+// keepNoting writes the use and ends the attempt at a limit. stop waits for the last write.
 func (c *checkout) keepNoting(ctx context.Context, end context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup

@@ -18,51 +18,51 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Ground is a thread's repository: the branches and the configuration. Its maker sets Lease, Log, Remote and
-// Branch; Fetch sets the others.
+// Ground holds a thread's repository, branches and configuration. The caller sets Lease, Log, Remote and Branch;
+// Fetch sets the others.
 type Ground struct {
 	Lease *lease.Holder
 	Log   zerolog.Logger
-	// Remote is where the repository is fetched from and pushed to. renew replaces a refused credential.
+	// Remote returns the repository's remote. renew replaces a refused credential.
 	Remote func(ctx context.Context, renew bool) (git.Remote, error)
-	Branch string // to work on
-	// Unknown says that the thread's log holds no push to Branch, which is Pawl's own by its name.
+	Branch string // the branch to change
+	// Unknown means that Pawl's branch name exists at GitHub without a logged push.
 	Unknown bool
-	// Pins are commits that the branch must contain, or users are asked first.
+	// Pins are commits that the branch must contain; otherwise Pawl asks users.
 	Pins []thread.Pin
-	// Unfinished is where the attempt continues. Fetch clears it if that is impossible.
+	// Unfinished is the work to continue. Fetch clears it if continuing is impossible.
 	Unfinished *thread.Unfinished
 
-	Repo      config.Repo      // the repository's own configuration
-	Effective config.Effective // the server's, narrowed by Repo
+	Repo      config.Repo      // repository configuration
+	Effective config.Effective // server configuration narrowed by Repo
 	Base      string           // the pull request's base branch
-	Tip       string           // the commit of Branch at GitHub; empty if it does not exist
-	Start     string           // the attempt's start commit
-	Into      string           // the commit of Base
-	// Updates says that Update was called, and Merging its merge; nil for none.
+	Tip       string           // commit of Branch at GitHub, or empty
+	Start     string
+	Into      string // commit of Base
+	// Updates means that Update was called. Merging is its merge, or nil.
 	Updates bool
 	Merging *Merging
-	// From is the commit that the branch began from; Before are the verify commands' results there, up to the first
-	// that cannot work; Image is the digest of the programs' image; Layer is the layer of attempts and
-	// verifications, zero for none. VerifyBase sets them.
+	// VerifyBase sets From, the base commit; Before, the verify results there; Image, the image digest; and Layer, if
+	// any.
 	From   string
 	Before []policy.Verified
 	Image  string
 	Layer  policy.Layer
-	// Inherited are commits that an Unknown branch held before Pawl's first push. Fetch sets them.
+	// Inherited lists commits of an Unknown branch before Pawl's first push. Fetch sets it.
 	Inherited []string
-	// Titles are the subjects of the last commits of the default branch, whose style new ones follow.
+	// Titles are recent commit subjects of the default branch. New subjects follow their style.
 	Titles []string
-	// Proposal is the usual setup for a repository without one.
+	// Proposal is a setup for a repository without one.
 	Proposal policy.Proposal
 
-	settings string // the configuration's commit
-	listed   files  // of the last listed commit
+	settings string // commit with the configuration
+	listed   files  // files of the last listed commit
 	cache    *git.Cache
 	remote   git.Remote
 }
 
-// Fetch fetches a thread's branches and reads the repository's configuration, or says why nothing can run.
+// Fetch fetches the thread's branches and reads the repository's configuration. It returns a decision if the attempt
+// cannot run.
 func (g *Ground) Fetch(ctx context.Context, e *Env, server *config.Server, t thread.ID, n thread.Details, verify []string) (*thread.Decided, error) {
 	if err := g.open(ctx, e, t); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (g *Ground) Fetch(ctx context.Context, e *Env, server *config.Server, t thr
 	return g.configure(ctx, server, verify)
 }
 
-// readTitles reads how commits of the default branch are titled. An attempt does without where git cannot tell.
+// readTitles reads recent commit subjects. A git error leaves them empty.
 func (g *Ground) readTitles(ctx context.Context) {
 	if g.settings == "" {
 		return
@@ -108,12 +108,11 @@ func (g *Ground) Pushed(ctx context.Context, e *Env, t thread.ID, commit string)
 	return g.cache.IsAncestor(ctx, commit, tip)
 }
 
-// gitRetries is how often a git operation is retried that did not reach the server, after 1, 2 and 4 s: that
-// outlasts a restart at the other end without losing an attempt's work. The queue handles longer outages.
+// gitRetries limits retries after git cannot reach the server: after 1, 2 and 4 s. The queue handles longer outages.
 const gitRetries = 3
 
-// authorised runs a git operation while the lease is ours: again with a fresh token if the server refused the
-// credential, as GitHub may revoke one at any time, and again after a pause if the server could not be reached.
+// authorised runs a git operation under the lease. It renews refused credentials, which GitHub may revoke, and
+// retries unreachable servers.
 func (g *Ground) authorised(ctx context.Context, do func() error) error {
 	fresh := false
 	for try := 1; ; {
@@ -128,7 +127,7 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 			fresh = true
 			remote, err := g.Remote(ctx, true)
 			if err != nil {
-				return err // the old remote stays: a retry renews it
+				return err // keep the old remote; the retry renews it
 			}
 			g.remote = remote
 		case errors.Is(err, git.ErrUnavailable) && try <= gitRetries:
@@ -143,8 +142,7 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 	}
 }
 
-// goOn starts the attempt from the files of a cut-off one, if it has them and the branch still contains that one's
-// start. The push merges later commits.
+// goOn starts from unfinished work if the branch still contains its start. The push merges later commits.
 func (g *Ground) goOn(ctx context.Context) {
 	u := g.Unfinished
 	if u == nil {
@@ -159,7 +157,7 @@ func (g *Ground) goOn(ctx context.Context) {
 	g.Start = u.Base
 }
 
-// fits reports whether the branch contains a cut-off attempt's start, and not yet its work.
+// fits reports whether the branch contains the unfinished work's start, but not the work.
 func (g *Ground) fits(ctx context.Context, u *thread.Unfinished) (bool, error) {
 	holds, err := g.cache.IsAncestor(ctx, u.Base, g.Start)
 	if err != nil || u.Commit == "" {
@@ -169,10 +167,10 @@ func (g *Ground) fits(ctx context.Context, u *thread.Unfinished) (bool, error) {
 	return holds && !pushed, err
 }
 
-// pushSide records and pushes the thread's reference for unfinished work; without a commit it is removed.
+// pushSide pushes the reference for unfinished work. Without a commit it removes the reference.
 func (g *Ground) pushSide(ctx context.Context, t thread.ID, commit string) error {
 	act := thread.Act{Key: thread.ActUnfinished, SHA: commit}
-	if commit != "" { // after a kill it is still removed
+	if commit != "" { // removable even after a kill
 		if err := g.Lease.Record(ctx, thread.KindActStarted, act); err != nil {
 			return err
 		}
@@ -190,7 +188,7 @@ func (g *Ground) Drop(ctx context.Context, e *Env, t thread.ID) error {
 	return g.pushSide(ctx, t, "")
 }
 
-// fetch fetches the branches and finds the commits, or says why nothing can run.
+// fetch fetches the branches and their commits. It returns a decision if the attempt cannot run.
 func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thread.Decided, error) {
 	def, tips, err := g.fetchTips(ctx, t, n)
 	if errors.Is(err, git.ErrEmpty) {
@@ -216,11 +214,10 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 	return nil, g.inherit(ctx)
 }
 
-// maxInherited bounds the commits of a branch that a receipt names.
+// maxInherited limits the inherited commits in a receipt.
 const maxInherited = 20
 
-// inherit names the commits that an unknown branch holds: since its base, or since the default branch if the base is
-// gone. The attempt starts there if the branch holds none.
+// inherit lists an unknown branch's commits since its base, or since the default branch if the base is gone.
 func (g *Ground) inherit(ctx context.Context) (err error) {
 	g.Inherited = nil
 	if !g.Unknown || g.Tip == "" {
@@ -240,7 +237,7 @@ func emptyRepository(why string) *thread.Decided {
 	return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.", why)
 }
 
-// fetchTips fetches the branches and returns their commits, and the default branch's name.
+// fetchTips returns the branches' commits and the default branch.
 func (g *Ground) fetchTips(ctx context.Context, t thread.ID, n thread.Details) (def string, tips map[string]string, err error) {
 	def = n.DefaultBranch
 	err = g.authorised(ctx, func() (err error) {
@@ -254,7 +251,6 @@ func (g *Ground) fetchTips(ctx context.Context, t thread.ID, n thread.Details) (
 		if err != nil || tips[def] != "" {
 			return err
 		}
-		// It may have been renamed since the last event.
 		renamed, err := g.cache.DefaultBranch(ctx, g.remote)
 		if errors.Is(err, git.ErrNotExist) || renamed == def {
 			return nil
@@ -270,12 +266,12 @@ func (g *Ground) fetchTips(ctx context.Context, t thread.ID, n thread.Details) (
 	return def, tips, err
 }
 
-// names are the branches and references to fetch, the default branch first.
+// names returns the branches and references to fetch, default branch first.
 func (g *Ground) names(t thread.ID, n thread.Details, def string) []string {
 	names := []string{def, g.Branch}
 	switch n.BaseRef {
 	case "", def:
-	default: // also for an issue's pull request
+	default: // also an issue's pull request
 		names = append(names, n.BaseRef)
 	}
 	if g.Unfinished.Changed() {
@@ -284,8 +280,7 @@ func (g *Ground) names(t thread.ID, n thread.Details, def string) []string {
 	return names
 }
 
-// rewritten refuses to work after a force-push that removed a commit that requests were about, or that Pawl would
-// continue from. A branch that does not exist is begun again.
+// rewritten refuses to work after a force-push removed a pinned commit. Missing branches are created again.
 func (g *Ground) rewritten(ctx context.Context) (*thread.Decided, error) {
 	for _, pin := range g.Pins {
 		if g.Tip == "" {
@@ -305,10 +300,10 @@ func (g *Ground) rewritten(ctx context.Context) (*thread.Decided, error) {
 	return nil, nil
 }
 
-// maxSince limits the text on what became of the lines of one remark, in bytes.
+// maxSince limits the later changes shown for one remark, in bytes.
 const maxSince = 2 << 10
 
-// Since adds to each review comment what became of its lines between its commit and the attempt's start.
+// Since adds to review comments how their lines changed before the attempt's start.
 func (g *Ground) Since(ctx context.Context, parts []Part) error {
 	for _, p := range parts {
 		for i := range p.Items {
@@ -339,8 +334,7 @@ func (g *Ground) Since(ctx context.Context, parts []Part) error {
 	return nil
 }
 
-// configure reads the configuration at the tip of the default branch and narrows the server's by it. The caller may
-// add verify commands.
+// configure reads the default branch's configuration and narrows the server's. The caller may add verify commands.
 func (g *Ground) configure(ctx context.Context, server *config.Server, verify []string) (*thread.Decided, error) {
 	problems, err := g.readConfig(ctx)
 	if err != nil {
@@ -366,7 +360,6 @@ func (g *Ground) configure(ctx context.Context, server *config.Server, verify []
 	return d, nil
 }
 
-// readConfig reads the repository's configuration, if it has one, with its dev container.
 func (g *Ground) readConfig(ctx context.Context) (problems []config.Problem, err error) {
 	if g.settings != "" {
 		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile)
@@ -391,7 +384,7 @@ func (g *Ground) readConfig(ctx context.Context) (problems []config.Problem, err
 	return problems, nil
 }
 
-// tip fetches the branch to work on; empty if it does not exist.
+// tip fetches the branch and returns its commit, or empty.
 func (g *Ground) tip(ctx context.Context) (string, error) {
 	var tips map[string]string
 	err := g.authorised(ctx, func() (err error) {
@@ -401,8 +394,8 @@ func (g *Ground) tip(ctx context.Context) (string, error) {
 	return tips[g.Branch], err
 }
 
-// spare refuses the default branch. It is called right before the push, since the default branch may have moved
-// since the payload that named it.
+// spare refuses pushes to the default branch. It runs just before the push, since the default branch may have
+// changed.
 func (g *Ground) spare(ctx context.Context, known string) error {
 	def := ""
 	err := g.authorised(ctx, func() (err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// handsOver reports whether the attempt ends because the server stops, so that another process continues it.
+// handsOver reports whether a stopping server leaves the attempt to another process.
 func (a *Attempt) handsOver(ctx context.Context, cause error) bool {
 	if stopped(cause) || !a.Env.Closing() {
 		return false
@@ -19,7 +19,7 @@ func (a *Attempt) handsOver(ctx context.Context, cause error) bool {
 	return !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
 }
 
-// handOver keeps the attempt's work for its continuation, with its receipt if the agent had ended.
+// handOver saves the attempt's work, and its receipt if the agent had ended.
 func (a *Attempt) handOver(ctx context.Context, ended bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
 	defer cancel()
@@ -34,12 +34,10 @@ func (a *Attempt) handOver(ctx context.Context, ended bool) {
 	a.handed = u
 }
 
-// handOverTime limits a stopping server's time to keep an attempt's work. It has 30 s to exit, and needs some to
-// end the agent and to write the log.
+// handOverTime limits how long a stopping server saves work. Within 30 s it must also end agents and write the log.
 const handOverTime = 12 * time.Second
 
-// unfinished keeps the work of a cut-off attempt, and says where the next one continues. Work that cannot be kept
-// is redone.
+// unfinished saves the work of a cut-off attempt. Work that cannot be saved is done again.
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	r := &a.Receipt
 	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Place}
@@ -51,11 +49,11 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 		return u
 	}
 	if a.Kind == config.Command {
-		u.Session = "" // plain commands continue none
+		u.Session = "" // plain commands have no sessions
 	}
 	if err := a.commitUnfinished(ctx); err != nil {
 		a.Log.Warn().Err(err).Msg("the attempt's work could not be kept")
-		u.Session = "" // it knows other files
+		u.Session = "" // the session knows other files
 		if a.Ground.Unfinished != nil {
 			*u = *a.Ground.Unfinished
 			u.N, u.Orderly, u.Times, u.Used = a.N, false, 0, policy.Spent{}
@@ -72,7 +70,7 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	return u
 }
 
-// commitUnfinished commits the attempt's work so far. The error says why it cannot be continued.
+// commitUnfinished commits the work. An error says why the work cannot be continued.
 func (a *Attempt) commitUnfinished(ctx context.Context) error {
 	r := &a.Receipt
 	if r.Commit == "" {
@@ -90,7 +88,7 @@ func (a *Attempt) commitUnfinished(ctx context.Context) error {
 	return nil
 }
 
-// used is the attempt's use before it was handed over to this server.
+// used returns the use before the handover to this server.
 func (a *Attempt) used() policy.Spent {
 	if u := a.State.Unfinished; u != nil {
 		return u.Used
@@ -98,8 +96,7 @@ func (a *Attempt) used() policy.Spent {
 	return policy.Spent{}
 }
 
-// keep ends an attempt that was cut off as a loop. Its work goes to a separate branch for users; if that fails, the
-// receipt says so.
+// keep pushes a looping attempt's work to a separate branch, or records why that failed.
 func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	r := &a.Receipt
 	r.Ending, r.Outcome = policy.Killed, policy.EditLoop
@@ -121,5 +118,4 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	}
 }
 
-// keptBranch is the branch for work that does not reach the thread's branch.
 func (a *Attempt) keptBranch() string { return fmt.Sprintf("pawl/kept-%d-%d", a.Thread.Number, a.N) }

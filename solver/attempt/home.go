@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// login mounts the account's login for an agent, if the operator wants it so.
+// login mounts the account's login if the operator configured it.
 func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	credential := c.backend().CredentialFile
 	if credential == "" || c.adapter.Credential == "" {
@@ -24,7 +24,7 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	if c.Env.Sandbox.Mode() != sandbox.None {
 		to := filepath.Join(insideHome, filepath.FromSlash(c.adapter.Credential))
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: credential, To: to})
-		// The file is made here: a link out of HOME from an earlier attempt would be followed otherwise.
+		// An earlier attempt may have left a link, so the file is created here.
 		return writeFiles(home, map[string]string{c.adapter.Credential: ""})
 	}
 	root, err := os.OpenRoot(home)
@@ -35,8 +35,8 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	return errors.Join(clearPath(root, c.adapter.Credential), root.Symlink(credential, c.adapter.Credential))
 }
 
-// writeFiles writes an agent's own configuration below its HOME. Earlier attempts may have left anything there: it
-// reaches nothing outside of HOME, and removes what is in the way.
+// writeFiles writes configuration files below HOME. It never follows links out of HOME and replaces whatever is in
+// the way.
 func writeFiles(home string, files map[string]string) error {
 	root, err := os.OpenRoot(home)
 	if err != nil {
@@ -55,7 +55,7 @@ func writeFiles(home string, files map[string]string) error {
 	return nil
 }
 
-// clearPath makes a file's folders below a root and removes what is in the way.
+// clearPath creates a file's folders below a root and removes what is in the way.
 func clearPath(root *os.Root, name string) error {
 	parts := strings.Split(name, "/")
 	for i := range parts[1:] {
@@ -80,14 +80,13 @@ func makeFolder(root *os.Root, dir string) error {
 	return err
 }
 
-// The test tool's input and journal, below HOME. The agent can change both, to its own harm only: the verification
-// after the attempt counts.
+// Input and journal of the test tool, below HOME. The agent may change them; only the later verification counts.
 const (
 	toolSpec    = ".pawl/tests.json"
 	toolJournal = ".pawl/tests.jsonl"
 )
 
-// testTool adds the run_tests tool's files and returns its command line; none if there is nothing to run.
+// testTool adds the files of run_tests and returns its command line, or none without verify commands.
 func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]string, error) {
 	e := c.Ground.Effective
 	if c.Env.Program == "" || !offersTests(e) {
@@ -104,7 +103,7 @@ func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]str
 	if err != nil {
 		return nil, err
 	}
-	files[toolSpec], files[toolJournal] = string(spec), "" // a continued session has the previous attempt's journal
+	files[toolSpec], files[toolJournal] = string(spec), "" // a continued session still has the previous journal
 	return []string{c.Env.Program, "mcp", "--spec", filepath.Join(at, toolSpec)}, nil
 }
 

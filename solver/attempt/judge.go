@@ -19,23 +19,21 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// The built-in judge is one call of a model, through the gateway and with its own budget. An agent wrote its input,
-// so text alone must not raise a grade: the rubric asks for a quotation for each score, and a score counts only if
-// its quotation is a changed line of the diff.
+// The built-in judge makes one model call with its own budget. Each score needs a quotation of a changed line, so
+// that the agent's text alone cannot raise the grade.
 
 const (
-	// maxJudged limits the judge's diff, judgeTask the task, in bytes. It does not grade longer diffs.
+	// Limits of the judge's diff and task, in bytes. Longer diffs get no grade.
 	maxJudged = 64 << 10
 	judgeTask = 48 << 10
-	// judgeAnswer limits its answer in tokens. tokenBytes is the bytes per token of a question: code has three to
-	// four.
+	// judgeAnswer limits the answer in tokens. tokenBytes estimates 3 to 4 bytes of code per token.
 	judgeAnswer = 2000
 	tokenBytes  = 3
-	// minCited is the least length of a quotation without white space: a closing brace shows nothing.
+	// minCited is the minimum length of a quotation without white space. A closing brace is no evidence.
 	minCited = 4
 )
 
-// criteria are the graded qualities of a change, each 0 to 1; the grade is their mean.
+// criteria are graded from 0 to 1; the grade is their mean.
 var criteria = []struct{ name, asks string }{
 	{"task", "does the change do what the task asks, all of it"},
 	{"correct", "is what it does right, with no bug that it brings in"},
@@ -50,7 +48,7 @@ Answer with one JSON object and nothing else: {"scores": [{"criterion": "task", 
 Where you cannot tell, answer {"cannot": "why"} instead of guessing. The criteria:
 `
 
-// grading is the rubric's form of an answer.
+// grading is the JSON form of an answer.
 type grading struct {
 	Scores []score `json:"scores"`
 	Reason string  `json:"reason"`
@@ -63,7 +61,6 @@ type score struct {
 	Quote     string   `json:"quote"`
 }
 
-// askModel has the built-in judge grade a change.
 func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
 	p, ok := c.Config.Provider(l.JudgeProvider)
@@ -115,8 +112,8 @@ func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, er
 	return judged, nil
 }
 
-// unseen says which part of a change a judge would not see; empty for none. Files declared binary are shown, since
-// the diff ignores the change's attributes.
+// unseen names the part of a change that the judge cannot see, or nothing. The diff ignores git attributes, so
+// declared binary files are visible.
 func unseen(q question) string {
 	switch {
 	case len(q.Diff) > maxJudged:
@@ -129,7 +126,7 @@ func unseen(q question) string {
 	return ""
 }
 
-// complete requests one answer without tools, at temperature 0, in the provider's protocol.
+// complete requests one answer without tools at temperature 0.
 func complete(ctx context.Context, protocol, base, token, model, about string) (string, error) {
 	system := rubric
 	for _, one := range criteria {
@@ -176,7 +173,7 @@ func complete(ctx context.Context, protocol, base, token, model, about string) (
 	return spoken(answer)
 }
 
-// results are the verify commands without their output, which an agent can write.
+// results returns the verify commands without output, which an agent could write.
 func results(all []policy.Verified) []map[string]any {
 	list := []map[string]any{}
 	for _, v := range all {
@@ -185,7 +182,7 @@ func results(all []policy.Verified) []map[string]any {
 	return list
 }
 
-// spoken is an answer's text in any of the three protocols.
+// spoken returns an answer's text in any of the three protocols.
 func spoken(answer []byte) (string, error) {
 	if !gjson.ValidBytes(answer) {
 		return "", errors.New("the answer does not follow the provider's protocol")
@@ -201,7 +198,7 @@ func spoken(answer []byte) (string, error) {
 	return said, nil
 }
 
-// weigh checks a grading against the diff. Each criterion needs a score whose quotation is a changed line.
+// weigh checks the grading: each criterion needs a score and a quoted changed line.
 func weigh(said, diff string) *policy.Judged {
 	g, ok := gradingIn(said)
 	if !ok {
@@ -231,7 +228,7 @@ func weigh(said, diff string) *policy.Judged {
 	}
 }
 
-// gradingIn is the JSON object in an answer.
+// gradingIn finds the JSON object in an answer.
 func gradingIn(said string) (g grading, ok bool) {
 	from, to := strings.IndexByte(said, '{'), strings.LastIndexByte(said, '}')
 	if from < 0 || to < from {
@@ -241,7 +238,7 @@ func gradingIn(said string) (g grading, ok bool) {
 	return g, err == nil
 }
 
-// fault says why a criterion's score does not count; empty if it does. changed are the diff's changed lines.
+// fault says why a criterion's score does not count, or nothing.
 func (s score) fault(criterion string, changed map[string]bool) string {
 	if s.Score == nil {
 		return "there is no score of " + criterion
@@ -257,7 +254,7 @@ func (s score) fault(criterion string, changed map[string]bool) string {
 	return ""
 }
 
-// changedLines are the lines that a diff adds or removes, without signs and white space.
+// changedLines returns a diff's added and removed lines without signs and white space.
 func changedLines(diff string) map[string]bool {
 	all, inside := map[string]bool{}, false
 	for line := range strings.SplitSeq(diff, "\n") {

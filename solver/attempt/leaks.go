@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// secrets are the secrets of an attempt, its setup or its judge, and the server's own, which an agent without a sandbox
-// could find: the names, and how to read them. backend is the attempt's.
+// secrets names the secrets of an attempt, its setup, its judge and the server, and returns a function that reads
+// them.
 func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backend) (names []string, value func(name string) (string, bool)) {
 	known := map[string]string{}
 	for name, s := range c.Secrets() {
@@ -32,8 +32,7 @@ func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backe
 	}
 }
 
-// hold registers an attempt's tokens as secrets until they expire: the gateway's with the agent, an installation's
-// after an hour.
+// hold registers an attempt's tokens as secrets until they expire; installation tokens expire after an hour.
 func (a *Attempt) hold(session string) {
 	dir := a.Env.attemptDir(a.Thread, a.N)
 	a.Env.held.Store(dir, map[string]string{
@@ -47,14 +46,14 @@ func (a *Attempt) redactor() secret.Values {
 	return secret.New(a.Env.secrets(a.Config, a.Thread, a.N, a.backend()))
 }
 
-// place is a line of a file, counted from 1, or the file's name: line 0.
+// place is a line of a file, counted from 1. Line 0 means the file's name.
 type place struct {
 	path string
 	line int
 }
 
-// leaks puts into the receipt what looks like a secret in a tree and is neither in the attempt's start nor in its
-// base, paths included. The receipt names places, never values.
+// leaks records apparent secrets, including in paths, that neither the start nor the base contains. The receipt shows
+// locations, never values.
 func (c *checkout) leaks(ctx context.Context, tree string) error {
 	base, err := c.base(ctx)
 	if err != nil {
@@ -84,7 +83,7 @@ func (c *checkout) leaks(ctx context.Context, tree string) error {
 			continue
 		}
 		leak := policy.Leak{Line: at.line, Kind: l.Kind, Fingerprint: l.Fingerprint}
-		if at.line > 0 { // a name with the secret is not shown
+		if at.line > 0 { // do not show a name that contains the secret
 			leak.Path = at.path
 		}
 		c.Receipt.Leaks = append(c.Receipt.Leaks, leak)
@@ -98,15 +97,15 @@ func (c *checkout) notIn(ctx context.Context, side, tree string, places []place)
 		paths = append(paths, at.path)
 	}
 	if len(paths) > maxPaths {
-		paths = nil // all
+		paths = nil // all paths
 	}
 	here := map[place]bool{}
 	err := c.addedTo(ctx, side, tree, paths, func(at place, _ string) { here[at] = true })
 	return slices.DeleteFunc(places, func(at place) bool { return !here[at] }), err
 }
 
-// addedTo calls see for what a tree has in addition to a side: for each path, at line 0, and for each line of these
-// paths, or of all. A private key's first line comes with the line after it, which tells it from others.
+// addedTo calls see with each path (line 0) and line that a tree adds to side. The first line of a private key comes
+// with the next line, which distinguishes keys.
 func (c *checkout) addedTo(ctx context.Context, side, tree string, paths []string, see func(at place, line string)) error {
 	_, _, added, err := c.ws.Paths(ctx, side, tree)
 	if err != nil {

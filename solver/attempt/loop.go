@@ -18,17 +18,17 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// loopMonitor watches a running agent for going in circles: its stream, and the files that the stream names.
+// loopMonitor detects loops in a running agent's stream and the files that the stream names.
 type loopMonitor struct {
 	limits  policy.SeverityLimits
 	circles *policy.Circles
 	files   sampler
-	// trajectory is its count, verify the repository's own commands.
+	// trajectory counts calls; verify lists the repository's commands.
 	trajectory policy.Trajectory
 	verify     []string
-	hollow     int             // broken answers in a row, without a text or a call
-	untested   map[string]bool // files edited after the last test run
-	// unrestored is why withheld paths could not be restored: the agent prevented it.
+	hollow     int             // consecutive broken answers without text or calls
+	untested   map[string]bool // files edited since the last test run
+	// unrestored says why withheld paths could not be restored.
 	unrestored error
 }
 
@@ -43,14 +43,14 @@ func newLoopMonitor(dir string, e config.Effective, began time.Time) (*loopMonit
 	}, nil
 }
 
-// LoopCut is the cause of the end of an attempt that goes in circles.
+// LoopCut ends an attempt that loops.
 type LoopCut struct{ Verdict policy.Severity }
 
 func (c LoopCut) Error() string {
 	return "cut off as a " + string(c.Verdict.Class) + " edit loop: " + strings.Join(c.Verdict.Reasons, "; ")
 }
 
-// call counts one call of the agent, and ends the attempt if it becomes a severe loop.
+// call counts one call and ends the attempt after a severe loop.
 func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	if d.Failed {
 		l.trajectory.Errors++
@@ -68,8 +68,7 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	}
 }
 
-// follow counts test runs, and the files edited after the last one. Edits by a test command count as edited for the
-// tests.
+// follow counts test runs and the files edited since the last one, including edits by the test command.
 func (l *loopMonitor) follow(tested bool, edits []policy.Edit) {
 	if tested {
 		l.trajectory.TestRuns++
@@ -82,8 +81,7 @@ func (l *loopMonitor) follow(tested bool, edits []policy.Edit) {
 	l.trajectory.FilesAfterTests = len(l.untested)
 }
 
-// session reads patches from the CLI's session file if neither the stream nor the tree had the edits' content. An
-// unreadable file changes nothing.
+// session reads patches from the CLI's session file if stream and tree lack the edits. Read errors are ignored.
 func (l *loopMonitor) session(a agent.Adapter, home, dir, id string) {
 	seen := l.circles.Edits()
 	if !seen.Blind() {
@@ -100,33 +98,32 @@ func (l *loopMonitor) session(a agent.Adapter, home, dir, id string) {
 	}
 }
 
-// Bounds of looking at the files that an agent names: how many are remembered, and how many words of one command
-// are checked.
+// Limits of remembered files, and of checked words per command.
 const (
 	maxSampledFiles = 20_000
 	maxNamed        = 32
 )
 
-// sampler reads the files of a checkout while an agent works in it. It opens only regular files, follows no link
-// out of the checkout, and reads a file only if its time or size has changed.
+// sampler reads files while an agent works. It opens only changed regular files and follows no link out of the
+// checkout.
 type sampler struct {
 	root  *os.Root
 	began time.Time
 	known map[string]look
-	ran   map[string]bool // files with an edit that counted as a command's
+	ran   map[string]bool // files whose edit was counted for a command
 }
 
-// look is a file's state at a look; the zero value is a missing file.
+// look holds a file's state; the zero value means a missing file.
 type look struct {
 	at    time.Time
 	size  int64
-	state uint64 // hash of its content without white space
+	state uint64 // content hash without white space
 }
 
 func (l look) missing() bool { return l == look{} }
 
-// complete returns a call's edits with the state of their files. For a command it returns the edits of changed
-// files that it names: edits through a shell appear in no stream as edits.
+// complete adds file states to a call's edits. For a command it returns edits of the changed files that the command
+// names.
 func (s *sampler) complete(d agent.Call) []policy.Edit {
 	if len(d.Edits) == 0 {
 		return s.shell(d.Authored)
@@ -135,7 +132,7 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 	for _, e := range d.Edits {
 		seen, ok := s.sample(e.Path)
 		switch {
-		case !ok && s.ran[e.Path]: // its event came late
+		case !ok && s.ran[e.Path]: // late event
 			s.ran[e.Path] = false
 			continue
 		case !ok:
@@ -149,9 +146,8 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 	return edits
 }
 
-// sample reads a file that an event reports as changed. It is not ok if that says nothing: the file was not written
-// since the last look, as when two events arrive together, it cannot be read, or it has become empty, as every file
-// is for a moment when a shell writes it.
+// sample reads a file that an event reports as changed. It returns false for files that are unchanged, unreadable or
+// newly empty: a shell truncates a file before it writes.
 func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now, err := s.look(name)
 	before, known := s.known[name]
@@ -169,7 +165,6 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 	return e, err == nil
 }
 
-// emptied reports whether a file has become empty.
 func emptied(before, now look) bool {
 	if now.missing() {
 		return false
@@ -185,7 +180,6 @@ func (s *sampler) remember(name string, l look) bool {
 	return true
 }
 
-// look reads the time and size of a file; a missing one is the zero look.
 func (s *sampler) look(name string) (look, error) {
 	info, err := s.root.Lstat(name)
 	switch {
@@ -201,8 +195,8 @@ func (s *sampler) look(name string) (look, error) {
 	return l, nil
 }
 
-// shell returns the edits of files that a command names and that were written since the last look or the attempt's
-// start. A formatter that changed only white space edited nothing.
+// shell returns edits of files that a command names and that changed since the last look. White space alone does not
+// count.
 func (s *sampler) shell(command string) []policy.Edit {
 	var edits []policy.Edit
 	for _, name := range s.named(command) {
@@ -224,7 +218,7 @@ func (s *sampler) shell(command string) []policy.Edit {
 	return edits
 }
 
-// apart separates the words of a command in any layers of quoting.
+// apart separates words in any layer of quoting.
 const apart = " \t\r\n'\"`;|&<>()[]{}=,:$\\"
 
 // named are the words of a command that may be files of the checkout, without redirection targets: a rewritten log

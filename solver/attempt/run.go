@@ -26,8 +26,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxTranscript limits the kept output of an agent, in bytes. The longest recorded healthy session is below 1 MiB,
-// the log of the 1,249-restart incident 140 MB.
+// maxTranscript limits an agent's stored output, in bytes. The longest recorded healthy session is below 1 MiB.
 const maxTranscript = 256 << 20
 
 func (c *checkout) Agent(ctx context.Context) (cause, err error) {
@@ -49,10 +48,10 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	if ended {
 		c.readSession(&report)
 	}
-	if report.SessionID != "" { // also after a cut-off: it may have posted before
+	if report.SessionID != "" { // also after a cut-off, since the agent may have posted
 		c.readAuthored(report.SessionID)
 	}
-	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil { // all plain text is the answer
+	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil { // plain text is the answer
 		report.FinalMessage = render.Tail(report.Printed(), maxAnswer)
 	}
 	c.Report(report, c.monitor.circles.Edits())
@@ -76,7 +75,6 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	return cause, err
 }
 
-// readSession adds the CLI's session file to the output of an agent that ended by itself.
 func (c *checkout) readSession(report *agent.Report) {
 	if c.adapter.OpenSession == nil || report.SessionID == "" {
 		return
@@ -92,22 +90,21 @@ func (c *checkout) readSession(report *agent.Report) {
 	c.monitor.session(c.adapter, home, dir, report.SessionID)
 }
 
-// cutOff notes why an attempt was cut off whose work is settled nevertheless.
+// cutOff records why an attempt was cut off although its work counts.
 func (c *checkout) cutOff(early cut) {
 	r := &c.Receipt
 	r.Reasons = append(r.Reasons, early.why)
-	if early.ending == "" || r.Ending == policy.Completed { // the agent was done already
+	if early.ending == "" || r.Ending == policy.Completed { // the agent had finished
 		return
 	}
 	r.Ending, r.Limit, r.Detail = early.ending, nil, early.why
 	if early.ending == policy.NoAnswer && c.models.last.Ending == policy.Disconnected {
-		r.Ending = policy.Disconnected // pages and empty streams are no answers of a model
+		r.Ending = policy.Disconnected // error pages and empty streams are not model answers
 	}
 	r.Paused, r.Rambled = early.paused, early.rambled
 }
 
-// runIn starts the agent and reads it to its end. Files that the CLI would run despite its switches are withheld
-// until the agent is dead.
+// runIn runs the agent to its end. Files that the CLI would execute despite its switches are withheld until then.
 func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_ agent.Report, cause, err error) {
 	spec, refused, err := c.spec(run)
 	if err != nil {
@@ -171,7 +168,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	return report, context.Cause(run), err
 }
 
-// shows passes on what the agent does, without keys and with paths in the checkout.
+// shows forwards the agent's events without keys and with relative paths.
 func (c *checkout) shows() func(agent.Event) {
 	if c.Env.OnEvent == nil {
 		return func(agent.Event) {}
@@ -189,8 +186,8 @@ func (c *checkout) shows() func(agent.Event) {
 	}
 }
 
-// spec is the agent's process: its command line, and what it may see. It writes the agent's configuration to HOME.
-// The operator must fix what is refused.
+// spec builds the agent's process and writes its configuration to HOME. refused is an error that the operator must
+// fix.
 func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err error) {
 	b, home := c.backend(), c.Env.homeOf(c.Thread)
 	files := map[string]string{}
@@ -245,28 +242,26 @@ func process(p *sandbox.Process) agent.Process {
 	}
 }
 
-// missing is the report of an agent that could not start: its program is missing or not executable. The operator
-// must fix that.
+// missing reports an agent program that is missing or not executable. The operator must fix it.
 func missing(err error) agent.Report {
 	return agent.Report{Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }
 
-// quiet turns off update notices and telemetry, which Pawl would report as blocked requests. The tools document these
+// quiet turns off update notices and telemetry, which would appear as blocked requests. The tools document these
 // variables.
 var quiet = map[string]string{
-	"CHECKPOINT_DISABLE":            "1", // HashiCorp's
+	"CHECKPOINT_DISABLE":            "1", // HashiCorp
 	"DO_NOT_TRACK":                  "1", // consoledonottrack.com
 	"DOTNET_CLI_TELEMETRY_OPTOUT":   "1",
 	"GH_NO_UPDATE_NOTIFIER":         "1",
 	"NEXT_TELEMETRY_DISABLED":       "1",
-	"NO_UPDATE_NOTIFIER":            "1", // npm's package update-notifier
+	"NO_UPDATE_NOTIFIER":            "1", // npm package update-notifier
 	"NPM_CONFIG_UPDATE_NOTIFIER":    "false",
 	"PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
 
-// environment is what a program gets in addition to its own variables: a search path, a
-// locale, the user's name, what the image it runs in and the repository set, and the variables
-// that the operator listed by name. An image has a search path of its own.
+// environment returns a search path, a locale, the user's name, the variables of the image and the repository, and
+// those that the operator listed. The image may set another search path.
 func (a *Attempt) environment(names []string, image ground.Image) map[string]string {
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
 	maps.Copy(env, quiet)
@@ -289,16 +284,15 @@ func (a *Attempt) environment(names []string, image ground.Image) map[string]str
 	return env
 }
 
-// Where programs with their own network find the gateway and the proxy: unassigned ports (IANA) outside of the
-// kernel's range for connections.
+// Ports of the gateway and the proxy in a program's own network: unassigned (IANA) and outside of the kernel's
+// ephemeral range.
 const (
 	gatewayPort = 29401
 	proxyPort   = 29402
 )
 
-// wall gives a program its own network, with the gateway if there is a session and a proxy for the hosts of a list;
-// where is the list's key. The returned function is called after the program's end. With open networks it changes
-// nothing.
+// wall gives a program its own network with the gateway, if there is a session, and a proxy for the allowed hosts.
+// where names the list's key. Call the returned function after the program's end.
 func (a *Attempt) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
 	if !a.Env.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }
@@ -317,7 +311,6 @@ func (a *Attempt) wall(spec *sandbox.Spec, session *gateway.Session, list []poli
 	return proxy.Close
 }
 
-// noteRefused adds the refused hosts of a program other than the agent to a receipt.
 func noteRefused(r *policy.Receipt, hosts []string, where string) {
 	for _, host := range hosts {
 		if entry := policy.RefusedIn(host, where); !slices.Contains(r.RefusedHosts, entry) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// close ends the access and moves its counts into the receipt: they were counted outside of the agent's reach.
+// close ends the access and moves the gateway's counts into the receipt.
 func (m *modelAccess) close(r *policy.Receipt) {
 	session := m.session.Load()
 	if session == nil {
@@ -43,10 +43,10 @@ func (m *modelAccess) close(r *policy.Receipt) {
 	}
 }
 
-// stoppedByBudget records that the gateway refused a call, since a budget was used up.
+// stoppedByBudget records that the gateway refused a call for a used-up budget.
 func stoppedByBudget(r *policy.Receipt, why string) {
 	r.Limit = nil
-	if r.Ending == policy.Completed { // the refused call was not needed any more
+	if r.Ending == policy.Completed { // the agent finished without the refused call
 		r.Reasons = append(r.Reasons, why)
 		return
 	}
@@ -55,7 +55,7 @@ func stoppedByBudget(r *policy.Receipt, why string) {
 	r.Reasons = []string{why} // the CLI's message about a used-up plan is wrong
 }
 
-// askedAgain is the gateway's recovery from answers without content.
+// askedAgain returns the gateway's recovery from empty answers.
 func askedAgain(u gateway.Usage) policy.Rung {
 	n := u.NoAnswer
 	rung := policy.Rung{
@@ -74,11 +74,11 @@ func askedAgain(u gateway.Usage) policy.Rung {
 	return rung
 }
 
-// ofProvider are the endings that only the gateway knows, if an attempt uses it.
+// ofProvider lists endings that only the gateway may report.
 var ofProvider = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Auth, policy.Disconnected}
 
-// seen corrects the ending by the last main answer. An agent that prints a limit which the gateway did not see has
-// crashed: its output must not limit the account for all threads.
+// seen corrects the ending by the last main answer. Limits that only the agent printed count as a crash and do not
+// limit the account.
 func seen(r *policy.Receipt, last gateway.Last) {
 	said := r.Ending
 	r.Limit = nil
@@ -93,10 +93,10 @@ func seen(r *policy.Receipt, last gateway.Last) {
 	}
 }
 
-// ofPawl are the endings that Pawl itself caused, which no answer outweighs.
+// ofPawl lists endings that Pawl caused; no answer overrides them.
 var ofPawl = []policy.Ending{policy.TimedOut, policy.Killed, policy.Misconfigured}
 
-// outweighs reports whether the last main answer decides the ending better than the agent's output.
+// outweighs reports whether the last main answer overrides the agent's output.
 func outweighs(last gateway.Last, said policy.Ending) bool {
 	if slices.Contains(ofPawl, said) {
 		return false
@@ -112,9 +112,8 @@ func outweighs(last gateway.Last, said policy.Ending) bool {
 	}
 }
 
-// refused records a limit that the gateway saw and that no answer followed. It decides for every agent that did not
-// end well; one that says it completed is believed if it changed something, but its account is limited
-// nevertheless.
+// refused records a limit without a later answer. It overrides the agent's ending, unless the agent completed and
+// changed something. The account is limited in either case.
 func refused(r *policy.Receipt, seen *policy.Limit) {
 	said := r.Ending
 	if said == policy.Completed {

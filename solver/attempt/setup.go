@@ -25,8 +25,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// UseLayers makes attempts keep and use layers in a folder, and images next to it. Layers are copied if they cannot
-// be mounted over each other, which the first use tests.
+// UseLayers stores layers and images in a folder. Layers are copied if the first use shows that they cannot be
+// mounted.
 func (e *Env) UseLayers(dir string) {
 	e.Layers = ground.Open(dir, git.Remove, e.Now)
 	e.Images = ground.OpenImages(ImagesIn(filepath.Dir(dir)), e.Config.Images.Registries, git.Remove, e.Now)
@@ -49,7 +49,7 @@ func ImagesIn(dataDir string) string { return filepath.Join(dataDir, "images") }
 
 func LayersIn(dataDir string) string { return filepath.Join(dataDir, "layers") }
 
-// image pulls the repository's image and sets its digest in Ground.Image, or says why it cannot.
+// image pulls the repository's image and sets Ground.Image, or returns a decision.
 func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 	g := c.Ground
 	if g.Effective.Environment.Image == "" {
@@ -68,11 +68,11 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 	return d, nil
 }
 
-// errNotKept ends the building of a layer that is not worth keeping.
+// errNotKept ends the build of a layer without content.
 var errNotKept = errors.New("nothing is kept")
 
-// lay ensures that there is a layer for the repository, which attempts and verifications begin with, and sets
-// Ground.Layer. A failed setup is refused, and repeated only after its key changes or a user asks.
+// lay builds the layer of attempts and verifications if needed and sets Ground.Layer. A failed setup repeats only
+// after its key changes or a user asks.
 func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 	g := c.Ground
 	at, build := g.settings, true
@@ -83,7 +83,7 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 		if len(g.Effective.Verify) == 0 {
 			return nil, nil
 		}
-		// Files of the verify commands are a layer if no agent wrote what ran.
+		// Files of the verify commands form a layer if no agent wrote the code that ran.
 		var err error
 		at = g.From
 		build, err = g.cache.IsAncestor(ctx, at, g.settings)
@@ -106,8 +106,7 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 
 func (c *checkout) setsUp() bool { return len(c.Ground.Effective.Environment.Setup) > 0 }
 
-// buildLayer builds the layer of a key, if it is missing. Without a setup an attempt needs none after the base was
-// verified.
+// buildLayer builds a missing layer. Without a setup, none is needed after the base was verified.
 func (c *checkout) buildLayer(ctx context.Context, at, key string) error {
 	err := c.Env.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) {
 		return c.build(ctx, at, key, dir)
@@ -124,7 +123,7 @@ func (c *checkout) buildLayer(ctx context.Context, at, key string) error {
 	return nil
 }
 
-// useLayer sets Ground.Layer to the layer of a key, or says that its setup failed.
+// useLayer sets Ground.Layer, or returns a decision if the setup failed.
 func (c *checkout) useLayer(key string) (*thread.Decided, error) {
 	g := c.Ground
 	l, leave, ok := c.Env.Layers.Use(c.Thread.Repo(), key)
@@ -149,7 +148,7 @@ func stopped(err error) bool {
 	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
-// repeats reports whether a user asked to repeat a failed setup, as users of Pawl on a folder do each time.
+// repeats reports whether a user asked to repeat a failed setup. On a local folder every start asks.
 func (c *checkout) repeats(l ground.Layer) bool {
 	if l.Failed == nil {
 		return false
@@ -159,7 +158,7 @@ func (c *checkout) repeats(l ground.Layer) bool {
 
 func (c *checkout) repeatsFor(l ground.Layer, r thread.Request) bool {
 	later := r.MadeAt.After(l.Made)
-	if c.State.Snapshot.URL == "" { // a folder
+	if c.State.Snapshot.URL == "" { // a local folder
 		return later
 	}
 	if r.Command != "retry" {
@@ -171,7 +170,7 @@ func (c *checkout) repeatsFor(l ground.Layer, r thread.Request) bool {
 	return later
 }
 
-// layerKey is a hash of all that decides a layer's content.
+// layerKey hashes everything that decides a layer's content.
 func (c *checkout) layerKey(ctx context.Context) (string, error) {
 	e := c.Ground.Effective.Environment
 	e.Timeout = 0
@@ -187,13 +186,13 @@ func (c *checkout) layerKey(ctx context.Context) (string, error) {
 	return ground.Key(slices.Concat(files.deciding, more)...), nil
 }
 
-// files are a commit's files that decide a layer's content, as in Cache.Files, and the paths in its root.
+// files holds the files of a commit that decide a layer's content, as in Cache.Files, and its root paths.
 type files struct {
 	commit         string
 	deciding, root []string
 }
 
-// list lists a commit's files and caches the last list: mostly two calls are about one commit.
+// list caches the last listed commit.
 func (g *Ground) list(ctx context.Context, commit string) (files, error) {
 	if g.listed.commit == commit {
 		return g.listed, nil
@@ -212,7 +211,7 @@ func (g *Ground) list(ctx context.Context, commit string) (files, error) {
 	return g.listed, nil
 }
 
-// propose looks for the usual setup of a repository without one, for the thread's first attempt.
+// propose finds a setup for a repository without one, at the thread's first attempt.
 func (c *checkout) propose(ctx context.Context) error {
 	if len(c.State.Attempts) > 0 {
 		return nil
@@ -222,8 +221,8 @@ func (c *checkout) propose(ctx context.Context) error {
 	return err
 }
 
-// build runs the setup on a commit's files in an empty HOME, then the verify commands, which fill HOME's caches.
-// The setup's files are moved into the layer's folder.
+// build runs the setup on a commit in an empty HOME, then the verify commands, which fill caches in HOME. It moves
+// the setup's files into the layer.
 func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, err error) {
 	e := c.Ground.Effective.Environment
 	if err := c.Env.Room(); err != nil {
@@ -240,7 +239,6 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 		if r, err = t.layOut(ctx, r, dir); err != nil || r.Failed != nil {
 			return r, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
 		}
-		// The setup's files are set aside as they are; the verify commands get them as in every verification.
 		err := t.setAside(ctx, dir, func(string) bool { return true })
 		if err == nil {
 			err = c.foot(ctx, &t.footing, ground.At(dir, r), t.ws, t.home, false)
@@ -268,7 +266,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	return r, nil
 }
 
-// layOut runs the setup, with the folders outside of HOME and the work tree that the layer will hold.
+// layOut runs the setup with the layer's folders outside of HOME and the work tree.
 func (t *trial) layOut(ctx context.Context, r ground.Record, dir string) (ground.Record, error) {
 	e := t.c.Ground.Effective.Environment
 	for _, p := range e.Paths {
@@ -287,14 +285,14 @@ func (t *trial) layOut(ctx context.Context, r ground.Record, dir string) (ground
 	return r, err
 }
 
-// anyTouches reports whether a file equals, contains or is inside one of some paths.
+// anyTouches reports whether a file equals, contains or is inside one of the paths.
 func anyTouches(paths []string, file string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool {
 		return strings.HasPrefix(file+"/", p+"/") || strings.HasPrefix(p+"/", file+"/")
 	})
 }
 
-// setAside moves ignored files and folders of the work tree into a layer's folder, and keeps what is there already.
+// setAside moves ignored files of the work tree into a layer and keeps existing ones.
 func (t *trial) setAside(ctx context.Context, dir string, wanted func(file string) bool) error {
 	files, err := t.ws.Ignored(ctx)
 	for _, file := range files {
@@ -316,7 +314,7 @@ func (e *Env) prepare(what string) {
 	}
 }
 
-// setUp runs the commands until one fails, with the secrets that the operator gives the repository's setup.
+// setUp runs the commands until one fails, with the setup's secrets.
 func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failure, error) {
 	c := t.c
 	secrets := c.Config.Setup.Names(c.Thread.Repo())
@@ -352,7 +350,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 	return nil, nil
 }
 
-// setupResult says how a setup command failed; empty if it did not.
+// setupResult says how a setup command failed, or nothing.
 func setupResult(report agent.Report, e config.Environment, refused []string) string {
 	result := fmt.Sprintf("exit code %d", report.Exit.Code)
 	switch {

@@ -43,7 +43,7 @@ func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) t
 	return start
 }
 
-// BackendNamed is the backend with a name; zero for none.
+// BackendNamed returns the named backend, or zero.
 func BackendNamed(all []config.Backend, name string) config.Backend {
 	i := slices.IndexFunc(all, func(b config.Backend) bool { return b.Name == name })
 	if i < 0 {
@@ -52,8 +52,8 @@ func BackendNamed(all []config.Backend, name string) config.Backend {
 	return all[i]
 }
 
-// effort is an attempt's effort. After a missing answer it is the opposite thinking mode: high for a backend that
-// thinks little, and the reverse. Every CLI with efforts knows "low" and "high".
+// effort returns an attempt's effort. After a missing answer it switches between high and low. Every CLI with efforts
+// knows both values.
 func effort(b config.Backend, d policy.Decision) string {
 	if d.Rung == policy.RungAnswer {
 		switch b.Effort {
@@ -68,8 +68,8 @@ func effort(b config.Backend, d policy.Decision) string {
 	return b.Effort
 }
 
-// session is the agent's session to continue, and why it is or is not. If its files are missing, as on another
-// node, a new one starts.
+// session returns the session to continue and the reason. Without the session's files, as on another node, a new one
+// starts.
 func (e *Env) session(t thread.ID, s thread.State, d policy.Decision, g *Ground) (id, why string) {
 	if d.Purpose != policy.ToChange || homeless(s, g) {
 		return "", ""
@@ -84,7 +84,7 @@ func (e *Env) session(t thread.ID, s thread.State, d policy.Decision, g *Ground)
 	return id, why
 }
 
-// homeless reports whether the last attempt only answered: its HOME was a new one, and its files were discarded.
+// homeless reports whether the last attempt only answered and left no HOME.
 func homeless(s thread.State, g *Ground) bool {
 	if len(s.Attempts) == 0 || g.Unfinished != nil {
 		return false
@@ -92,7 +92,7 @@ func homeless(s thread.State, g *Ground) bool {
 	return s.Attempts[len(s.Attempts)-1].Decision.Purpose != policy.ToChange
 }
 
-// resumed is the session that an attempt may continue, and its place; empty for none.
+// resumed returns the session that an attempt may continue and its node's folder, or empty.
 func (e *Env) resumed(s thread.State, d policy.Decision, g *Ground) (id, place, why string) {
 	f := s.Facts(e.Now())
 	f.Limits = g.Effective.Policy.Limits
@@ -111,8 +111,7 @@ func (e *Env) resumed(s thread.State, d policy.Decision, g *Ground) (id, place, 
 	return u.Session, u.Place, "it continues an attempt that was cut off, with its session"
 }
 
-// Bounds of the prompt, in bytes: enough for any issue that a user writes, and small against the models' context
-// (200,000 tokens are about 800,000 bytes).
+// Prompt limits in bytes. Models accept about 200,000 tokens (800,000 bytes).
 const (
 	maxBody   = 32 << 10
 	maxRemark = 16 << 10
@@ -120,7 +119,7 @@ const (
 	maxOutput = 8 << 10
 )
 
-// maxDetail limits a receipt's failure, maxTitle the agent's title, maxAnswer its answer or plan, in bytes.
+// Limits in bytes: maxDetail for a failure, maxTitle for a title, maxAnswer for an answer or a plan.
 const (
 	maxDetail = 500
 	maxTitle  = 200
@@ -129,8 +128,7 @@ const (
 
 type promptText struct{ strings.Builder }
 
-// Prompt is the agent's prompt: the requests as in their payloads, and the results of earlier attempts. context is
-// Compose's part.
+// Prompt returns the agent's prompt with requests and earlier results. context comes from Compose.
 func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, context string) string {
 	var b promptText
 	d := a.Decision
@@ -144,7 +142,6 @@ func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, context st
 		b.WriteString("An earlier try was cut off, and what it changed is in the files already (git status, git diff). Look at it first, then go on from there.\n")
 	}
 	b.section("Title", feedback.Title(s.Snapshot.Title), maxRemark)
-	// Content, not Visible: an edited description is judged by the text that the agent reads.
 	b.section("Description", feedback.Content(s.Snapshot.Body), maxBody)
 	b.section("The plan, which people said to work by", a.Plan, maxBody)
 	for _, r := range s.Work(d.Purpose) {
@@ -161,10 +158,9 @@ func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, context st
 	return b.String()
 }
 
-// where names the agent's object.
 func (b *promptText) where(t thread.ID, s thread.State) {
 	switch {
-	case s.Snapshot.URL == "": // a folder, without GitHub
+	case s.Snapshot.URL == "": // a local folder
 		fmt.Fprintf(b, "You work in a checkout of %s. ", t.Name)
 	case s.Snapshot.Pull:
 		fmt.Fprintf(b, "You work in a checkout of %s on pull request #%d. ", t.Repo(), t.Number)
@@ -173,7 +169,7 @@ func (b *promptText) where(t thread.ID, s thread.State) {
 	}
 }
 
-// rules says what kind of work it is, and what the agent may do.
+// rules says what the agent may do.
 func (b *promptText) rules(d policy.Decision, g *Ground) {
 	switch d.Purpose {
 	case policy.ToAnswer:
@@ -204,7 +200,6 @@ func titleOf(r thread.Request) string {
 	return title
 }
 
-// change has the rules for an agent that changes files.
 func (b *promptText) change(d policy.Decision, g *Ground) {
 	b.WriteString("Do not commit, push or post anything: what you leave in the files is committed and pushed for you.\n")
 	b.WriteString("If there is an AGENTS.md or CONTRIBUTING.md, keep to what it says about building, testing and style.\n")
@@ -213,7 +208,7 @@ func (b *promptText) change(d policy.Decision, g *Ground) {
 		"in the style of the commits listed below; \"LEFT OUT: \" and what of the task you did not do, and why; \"QUESTION: \" and what you must know from a user before you can go on. " +
 		"For each remark on lines that you get: \"REMARK id: \" and what you did about it, or \"REMARK id DECLINED: \" and why not.\n")
 	e := g.Effective
-	plain := BackendNamed(e.Backends, d.Backend).Kind == config.Command // it gets no tool by MCP
+	plain := BackendNamed(e.Backends, d.Backend).Kind == config.Command // plain commands have no MCP tools
 	if plain && offersTests(e) {
 		b.WriteString("To run the repository's verify commands and see what fails that did not fail before, run: sh -c \"$PAWL_TESTS\"\n")
 	}
@@ -234,7 +229,7 @@ func (b *promptText) section(title, text string, limit int) {
 	fmt.Fprintf(b, "\n%s\n%s\n%s\n%s\n", oneLine(title), bar, text, bar)
 }
 
-// history summarises the run's last attempts, so that the next one differs.
+// history summarises recent attempts, so that the next one differs.
 func (b *promptText) history(s thread.State, d policy.Decision) {
 	if len(s.Attempts) == 0 {
 		return
@@ -262,7 +257,6 @@ func (b *promptText) history(s thread.State, d policy.Decision) {
 	}
 }
 
-// said has the last attempt's message, and why it was not committed.
 func (b *promptText) said(last policy.Receipt) {
 	if last.Outcome == policy.Declined {
 		b.section("The last attempt declined the task", last.Declined, maxRemark)
@@ -275,13 +269,12 @@ func (b *promptText) said(last policy.Receipt) {
 	}
 }
 
-// stillFailing asks whether tests that fail as on the base belong to the task.
+// stillFailing asks whether known test failures belong to the task.
 func (b *promptText) stillFailing(last policy.Receipt) {
 	b.section("This still fails, as it did before you began", strings.Join(last.Known(), "\n"), maxRemark)
 	b.WriteString("Is fixing it part of the task? If so, fix it. If not, change nothing and say in your last message why not.\n")
 }
 
-// answered has the last answer or plan.
 func (b *promptText) answered(attempts []thread.Attempt) {
 	for _, a := range slices.Backward(attempts) {
 		if o := a.Receipt.Outcome; o == policy.Answered || o == policy.Planned {
@@ -291,8 +284,7 @@ func (b *promptText) answered(attempts []thread.Attempt) {
 	}
 }
 
-// failed says how the last attempt that changed or verified something failed its verification. Later ones changed
-// nothing.
+// failed describes the last failed verification. Later attempts changed nothing.
 func (b *promptText) failed(attempts []thread.Attempt) {
 	last := attempts[0].Receipt
 	for _, a := range slices.Backward(attempts) {
@@ -313,10 +305,9 @@ func (b *promptText) failed(attempts []thread.Attempt) {
 	}
 }
 
-// maxFailing limits the failing tests that are listed.
 const maxFailing = 20
 
-// failedBefore lists what fails whatever the agent does.
+// failedBefore lists failures of the base.
 func (b *promptText) failedBefore(before []policy.Verified) {
 	var text promptText
 	for _, v := range before {
@@ -329,7 +320,7 @@ func (b *promptText) failedBefore(before []policy.Verified) {
 	b.section("This failed before you began; leave it as it is, unless the task is to mend it", text.String(), maxOutput)
 }
 
-// failing lists the first failing tests, each after a bullet.
+// failing lists the first failing tests after bullets.
 func (b *promptText) failing(bullet string, v policy.Verified, say func(policy.Failing) string) {
 	for _, f := range v.Failing[:min(len(v.Failing), maxFailing)] {
 		fmt.Fprintf(b, "%s%s\n", bullet, say(f))
@@ -350,14 +341,14 @@ func (b *promptText) titles(d policy.Decision, g *Ground) {
 	b.section("Titles of the last commits", text.String(), maxOutput)
 }
 
-// maxTitles limits the commits that decide a repository's title style, maxShown those in the prompt.
+// maxTitles limits the commits that decide the title style; maxShown limits those in the prompt.
 const (
 	maxTitles = 30
 	maxShown  = 5
 )
 
-// Subject is the first line of a commit or the title of a pull request: the agent's title, else the thread's, else the
-// beginning of the first request, as in a folder. It gets a type if the repository follows Conventional Commits.
+// Subject returns a commit's first line or a pull request's title: from the agent, the thread, or the first request.
+// Repositories with Conventional Commits get a type.
 func Subject(s thread.State, t thread.ID, r policy.Receipt, max int) render.Title {
 	title := render.Subject(r.Title, max).String()
 	if title == "" {
@@ -374,16 +365,16 @@ func Subject(s thread.State, t thread.ID, r policy.Receipt, max int) render.Titl
 		return render.Subject(title, max)
 	}
 	work := s.Task(t)
-	work.Title, work.Paths = title, nil // a file that the task names need not change
+	work.Title, work.Paths = title, nil // a named file need not change
 	return render.Subject(policy.Conventional(title, work.Context().Category), max)
 }
 
-// maxSubject limits a commit's first line, in bytes: GitHub shows 72.
+// maxSubject limits a commit's first line in bytes: GitHub shows 72.
 const maxSubject = 72
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// tail is the end of a text, from a line's start.
+// tail returns the end of a text, starting at a line.
 func tail(s string, limit int) string {
 	if len(s) <= limit {
 		return s

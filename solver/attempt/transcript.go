@@ -22,26 +22,26 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Transcript is an agent's output so far, for people: secrets and what looks like a key are masked.
+// Transcript reads an agent's output with secrets and apparent keys masked.
 type Transcript struct {
 	file    *os.File
 	adapter agent.Adapter
 	clean   func(string) string
 }
 
-// LogLine is one entry of an agent's output. Kind is says, calls, fails, notes or ends, and empty for plain output.
+// LogLine is one output entry. Kind is says, calls, fails, notes or ends; plain output has none.
 type LogLine struct {
 	Kind string `json:"kind,omitempty"`
 	Text string `json:"text"`
 }
 
-// Calls is the kind of a tool call.
+// Calls marks tool calls.
 const Calls = "calls"
 
-// ErrNoTranscript means that this server has no output of an attempt: another one ran it, or it was cleaned.
+// ErrNoTranscript means that another server ran the attempt or that its output was cleaned.
 var ErrNoTranscript = errors.New("the log is on the server that ran the attempt, or was cleaned away")
 
-// OpenTranscript opens the output of an attempt's agent. The caller closes it.
+// OpenTranscript opens an attempt's output. The caller closes it.
 func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error) {
 	c := e.Current()
 	b := BackendNamed(c.Backends, a.Backend)
@@ -63,16 +63,16 @@ func (t *Transcript) Close() error { return t.file.Close() }
 
 func (t *Transcript) Size() (int64, error) { return t.file.Seek(0, io.SeekEnd) }
 
-// How much of a transcript is read for one answer, and the longest line that is read.
+// Limits of the output read for one answer, and of a line.
 const (
 	gulp     = 64 << 10
 	longLine = 1 << 20
 )
 
-// Before are the last lines before an offset, `most` of them or a few more, and the start of the first one. It
-// reads a bounded part of the transcript.
+// Before returns at least `most` lines before an offset, if they exist within the read limit, and the start of the
+// first.
 func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, err error) {
-	var kept []byte // from begin on, not split into lines yet
+	var kept []byte // output from begin, not yet split
 	begin = end
 	for at := end; at > 0 && len(lines) < most; {
 		from := max(0, at-gulp)
@@ -81,7 +81,7 @@ func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, 
 			return nil, 0, err
 		}
 		kept, at = append(part, kept...), from
-		first := 0 // the start of the first whole line in kept
+		first := 0 // start of the first whole line in kept
 		if at > 0 {
 			first = bytes.IndexByte(kept, '\n') + 1
 			if first == 0 && len(kept) < longLine {
@@ -94,8 +94,7 @@ func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, 
 	return lines, begin, nil
 }
 
-// After are the whole lines from an offset on, and the start of the first unread line: it is incomplete, or there
-// is too much.
+// After returns whole lines from an offset, and the start of the first unread line.
 func (t *Transcript) After(from int64) (lines []LogLine, end int64, err error) {
 	part := make([]byte, longLine)
 	n, err := t.file.ReadAt(part, from)
@@ -109,7 +108,7 @@ func (t *Transcript) After(from int64) (lines []LogLine, end int64, err error) {
 	return t.read(part[:whole]), from + int64(whole), nil
 }
 
-// longest is the length from which a line is shown without its end: plain output may never end one.
+// longest is the length at which lines are truncated: plain output may never end one.
 func (t *Transcript) longest() int {
 	if t.adapter.Parse == nil {
 		return gulp
@@ -117,7 +116,7 @@ func (t *Transcript) longest() int {
 	return longLine - 1
 }
 
-// WriteTo writes the whole output with secrets masked.
+// WriteTo writes the output with secrets masked.
 func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
 	var failed error
 	err = agent.ReadLines(io.NewSectionReader(t.file, 0, 1<<62), func(line []byte) {
@@ -130,7 +129,6 @@ func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
 	return n, errors.Join(err, failed)
 }
 
-// read turns lines of output into entries.
 func (t *Transcript) read(part []byte) (all []LogLine) {
 	for raw := range bytes.Lines(part) {
 		raw = bytes.TrimRight(raw, "\r\n")
@@ -141,7 +139,7 @@ func (t *Transcript) read(part []byte) (all []LogLine) {
 	return all
 }
 
-// Lengths of the shown part of a line, in characters.
+// Lengths shown per line, in characters.
 const (
 	maxSays  = 2000
 	maxCalls = 300
@@ -164,7 +162,6 @@ func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
 
 func plainLine(raw []byte) string { return string(raw[:min(len(raw), longLine)]) }
 
-// add adds an entry, unless its text is empty.
 func (t *Transcript) add(all []LogLine, kind, words string, most int) []LogLine {
 	words = render.Block(visible(t.clean(words)), most)
 	if words == "" {
@@ -209,7 +206,7 @@ func (t *Transcript) call(all []LogLine, e agent.Event) []LogLine {
 	return all
 }
 
-// legible shortens a call of a name and JSON to the argument that says what it is about.
+// legible shortens a JSON call to its most telling argument.
 func legible(call string) string {
 	name, input, _ := strings.Cut(call, " ")
 	for _, key := range []string{"command", "file_path", "filePath", "path", "pattern", "url"} {
@@ -220,12 +217,12 @@ func legible(call string) string {
 	return call
 }
 
-// told reports whether a finished call was added at its start, as some CLIs report it.
+// told reports whether a finished call was already added at its start.
 func told(all []LogLine, call string) bool {
 	return slices.Contains(all[max(0, len(all)-20):], LogLine{Calls, call})
 }
 
-// bidi are the marks that change the direction of text. Users must see them.
+// bidi matches marks that change text direction. Users must see them.
 var bidi = regexp.MustCompile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 func visible(s string) string {

@@ -13,35 +13,33 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Merging is a base that was merged into an attempt's files.
+// Merging holds a merge of the base.
 type Merging struct {
-	Tree      string // of the merged files, with conflict markers
+	Tree      string // may contain conflict markers
 	Conflicts []conflict
 }
 
-// conflict is a file that both sides changed, with the last commits of each that touched it.
+// conflict holds a conflicting file and the last commits of each side.
 type conflict struct {
 	path         string
 	ours, theirs []string
 }
 
-// Bounds of the conflicts in a prompt, and of the paths of one git command. The first two are our choice.
+// Limits of the conflicts in a prompt (our choice), and of paths in one git command.
 const (
 	maxConflicts = 50
 	maxSubjects  = 5
 	maxPaths     = 2000
 )
 
-// Update merges the base into the attempt's start, and reports whether there was anything to merge: the branch may
-// contain all of it, or have no common history.
+// Update merges the base into the attempt's start. It reports whether the branch was behind.
 func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
 	g.Updates = true
 	g.Merging, err = g.merge(ctx)
 	return g.Merging != nil, err
 }
 
-// Reconcile merges the base into what the attempt begins with if they conflict. GitHub runs no workflow on a pull request
-// that conflicts with its base, so that no other work on it could be tested.
+// Reconcile merges the base if it conflicts. GitHub runs no workflow on conflicting pull requests.
 func (g *Ground) Reconcile(ctx context.Context) error {
 	m, err := g.merge(ctx)
 	if m != nil && len(m.Conflicts) > 0 {
@@ -50,7 +48,7 @@ func (g *Ground) Reconcile(ctx context.Context) error {
 	return err
 }
 
-// merge is the base merged into what the attempt begins with; nil if there is nothing to merge.
+// merge merges the base into the attempt's start; nil if there is nothing to merge.
 func (g *Ground) merge(ctx context.Context) (*Merging, error) {
 	switch g.Into {
 	case "", g.Start:
@@ -90,7 +88,7 @@ func (g *Ground) merge(ctx context.Context) (*Merging, error) {
 	return m, nil
 }
 
-// needsNoAgent reports whether an attempt only merges the base: no other request, and no conflict.
+// needsNoAgent reports whether the attempt only merges the base without conflicts.
 func needsNoAgent(s thread.State, g *Ground) bool {
 	if g.Merging == nil || g.Unfinished.Changed() {
 		return false
@@ -103,7 +101,7 @@ func needsNoAgent(s thread.State, g *Ground) bool {
 	})
 }
 
-// lastFailed reports whether the last attempt failed its verification and nobody has fixed it.
+// lastFailed reports whether the last attempt's verification failed and nobody fixed it.
 func lastFailed(s thread.State) bool {
 	if len(s.Attempts) == 0 {
 		return false
@@ -111,8 +109,7 @@ func lastFailed(s thread.State) bool {
 	return s.Attempts[len(s.Attempts)-1].Receipt.Outcome == policy.VerifyFailed
 }
 
-// merged puts a tree into the receipt as the merge of the base, unless the merge is not done: then the attempt
-// leaves the files as they were. After a cut-off nobody knows whether the agent finished the conflicts.
+// merged records a tree as the merge of the base, unless the agent left the files unmerged or was cut off.
 func (c *checkout) merged(ctx context.Context, tree string) (done bool, err error) {
 	m, r := c.Ground.Merging, &c.Receipt
 	if m == nil {
@@ -133,7 +130,7 @@ func (c *checkout) merged(ctx context.Context, tree string) (done bool, err erro
 	return true, nil
 }
 
-// unresolved are a tree's files with conflict markers that neither side of the merge has.
+// unresolved returns files with conflict markers that neither side has.
 func (c *checkout) unresolved(ctx context.Context, tree string) ([]string, error) {
 	m := c.Ground.Merging
 	if len(m.Conflicts) == 0 {
@@ -143,7 +140,7 @@ func (c *checkout) unresolved(ctx context.Context, tree string) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	paths := append(edited, added...) // also files after a move
+	paths := append(edited, added...) // includes moved files
 	for _, f := range m.Conflicts {
 		paths = append(paths, f.path)
 	}
@@ -165,7 +162,7 @@ func (c *checkout) unresolved(ctx context.Context, tree string) ([]string, error
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// marks reports whether a line begins or ends a conflict in git's form: at least seven signs and the side's name.
+// marks reports whether a line is a git conflict marker: at least seven signs and a side's name.
 func marks(line, sign string) bool {
 	rest := strings.TrimLeft(line, sign)
 	if len(line)-len(rest) < 7 {
@@ -174,7 +171,7 @@ func marks(line, sign string) bool {
 	return strings.TrimSpace(rest) == "" || rest[0] == ' '
 }
 
-// conflicts says what was merged, and both sides' intentions where they conflict.
+// conflicts describes the merge and both sides' intentions.
 func (b *promptText) conflicts(g *Ground) {
 	m := g.Merging
 	if m == nil {

@@ -23,16 +23,15 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of one verify command: half an hour is a long CI job. All of its output is read for tests, and its last
-// lines are kept.
+// Limits of one verify command: half an hour equals a long CI job. Tests are parsed from all output; the last lines
+// are stored.
 const (
 	verifyTimeout = 30 * time.Minute
 	verifyOutput  = 64 << 10
 )
 
-// Verify runs the repository's commands on the commit before its push, and then the test evidence. The commands
-// come from the default branch; what they run comes from the agent. If it is ended from outside, the error is the
-// cause.
+// Verify runs the verify commands and the test evidence before the push. The commands come from the default branch;
+// the code comes from the agent. An external end returns its cause.
 func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error) {
 	if len(c.Ground.Effective.Verify) == 0 {
 		return nil, nil
@@ -54,8 +53,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	return all, err
 }
 
-// verify runs the commands on a commit until one fails, and compares with the base. A failing command runs once
-// more at once. at says whose code the commit holds.
+// verify runs the commands until one fails twice, and compares with the base. at names the commit whose code runs.
 func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Verified, error) {
 	return testreport.Verify(c.Ground.Effective.Verify, c.Ground.Before, func() (testreport.Trial, error) {
 		t, err := c.trial(ctx, commit, c.Ground.Layer.Key)
@@ -72,7 +70,7 @@ func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Veri
 	})
 }
 
-// trial runs programs on one commit, in files and a HOME that no agent has written to and that close removes.
+// trial runs programs on one commit in fresh files and a fresh HOME, which close removes.
 type trial struct {
 	c       *checkout
 	footing footing
@@ -81,7 +79,6 @@ type trial struct {
 	close   func()
 }
 
-// trial makes a fresh checkout of a commit and a HOME, over the layer of a key, if any.
 func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, error) {
 	dir, leave := c.Env.bay(c.Thread)
 	t := &trial{c: c, home: filepath.Join(dir, homeDir), footing: footing{leave: func() {}}}
@@ -110,12 +107,11 @@ func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, err
 	return t, nil
 }
 
-// run runs one command and parses its test results.
 func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
 	began, reports := t.c.Env.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.c.Ground.Effective.Reports))
 	kept, tests := render.End{Max: verifyOutput}, testreport.NewReader()
 	prog := program{
-		argv:  []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, // both streams as one, in order
+		argv:  []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, // stdout and stderr in order
 		most:  verifyTimeout,
 		allow: t.c.Ground.Effective.Network.Verify,
 		where: "network.verify",
@@ -144,19 +140,19 @@ func (t *trial) run(ctx context.Context, command string) (policy.Verified, error
 	return v, nil
 }
 
-// program is a program other than an agent.
+// program describes a program other than an agent.
 type program struct {
 	argv, env []string
 	stdin     []byte
 	most      time.Duration
-	allow     []policy.HostRule // the hosts it may reach
-	where     string            // the key of that list
-	// apart starts it in its HOME, with the files read-only: an agent wrote them.
+	allow     []policy.HostRule // allowed hosts
+	where     string            // key of the allow list
+	// apart starts the program in its HOME with read-only files, since an agent wrote the files.
 	apart bool
 }
 
-// inSandbox runs a program on the files and returns its report and the refused hosts; out gets its standard output.
-// If it is ended from outside, the error is the cause.
+// inSandbox runs a program and returns its report and refused hosts. out receives standard output. An external end
+// returns its cause.
 func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (report agent.Report, refused []string, err error) {
 	run, end := t.c.Watch(ctx)
 	defer end()
@@ -195,7 +191,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	return report, refused, cmp.Or(context.Cause(run), err)
 }
 
-// question is the judge's standard input, as JSON.
+// question is the judge's standard input as JSON.
 type question struct {
 	Thread  string            `json:"thread"`
 	Attempt int               `json:"attempt"`
@@ -204,12 +200,11 @@ type question struct {
 	Outcome string            `json:"outcome"`
 	Verify  []policy.Verified `json:"verify"`
 	Final   string            `json:"final_message"`
-	// Tree is the path of the files, which the agent wrote.
+	// Tree is the path of the agent's files.
 	Tree string `json:"tree"`
 }
 
-// Judge asks the operator's judge, in the sandbox, or the built-in one to grade an attempt's work. It is nil
-// without a judge or anything to grade.
+// Judge asks the operator's or the built-in judge for a grade. It returns nil without a judge or work.
 func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if !c.graded() {
 		return nil, nil
@@ -286,7 +281,6 @@ func (c *checkout) askProgram(ctx context.Context, q question) (*policy.Judged, 
 	return verdict(name, said), nil
 }
 
-// succeeded reports whether a program ended by itself with exit code 0.
 func succeeded(r agent.Report) bool {
 	if r.Killed || r.Exit.Signal != "" {
 		return false
@@ -294,7 +288,7 @@ func succeeded(r agent.Report) bool {
 	return r.Exit.Code == 0
 }
 
-// verdict parses the judge's answer: the last line that is a JSON object with a grade.
+// verdict parses the last line that is a JSON object with a grade.
 func verdict(name, said string) *policy.Judged {
 	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(said), "\n")) {
 		var answer struct {

@@ -14,23 +14,20 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// watchInterval is how often a running attempt looks for a reason to end: a stop takes effect within 5 s, on
-// whichever node it arrives.
+// watchInterval is how often a running attempt looks for stops. A stop takes effect within 5 s on any node.
 const watchInterval = 500 * time.Millisecond
 
-// Watch is the context of a running attempt. It ends with the cause when a user asks to stop or the thread closes.
-// It attends to other events after the attempt's last seen one. The caller must call end, which ends the context
-// and waits for its goroutines.
+// Watch returns the context of a running attempt, which ends when a user stops it or the thread closes. Watch also
+// attends to new events. The caller must call end, which waits for Watch's goroutines.
 func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 	run, cancel := context.WithCancelCause(ctx)
 	seen := a.Seen
 	if _, _, why := a.look(run, seen); why != nil {
-		// It came while GitHub was updated, which may take minutes.
 		cancel(why)
 		return run, func() {}
 	}
 	var work sync.WaitGroup
-	// GitHub may be slow to take an answer, and a stop must not wait for that.
+	// A stop must not wait for GitHub.
 	var attending sync.Mutex
 	work.Go(func() {
 		wanted := false
@@ -50,14 +47,14 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 	return run, func() { cancel(nil); work.Wait() }
 }
 
-// look reads the events after one. It returns the last event, whether something wants an answer, and why the
-// attempt must end, if it must.
+// look reads the events after seen. It returns the last one, whether events need an answer, and why the attempt must
+// end.
 func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool, why error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()
 	events, err := a.Env.Store.Events(ctx, a.Thread, seen)
 	if err != nil {
-		// The next look asks again; a lost store ends the lease first.
+		// The next look retries. A lost store ends the lease first.
 		return seen, false, nil
 	}
 	return a.scan(events, seen)
@@ -80,7 +77,7 @@ func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bo
 	return seen, wanted, why
 }
 
-// meanwhile folds the events during the attempt alone.
+// meanwhile folds only the events during the attempt.
 func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
 	for _, e := range events {
 		if err := s.Apply([]thread.Event{e}); err != nil {
@@ -90,8 +87,7 @@ func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
 	return s
 }
 
-// Unasked is an error after a user asked to stop or the thread was closed: a push may come long after its agent
-// ended, if the store or GitHub was away.
+// Unasked returns an error after a stop or a closing. A push may come long after the agent ended.
 func (a *Attempt) Unasked(ctx context.Context) (why error) {
 	err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
 		events, err := a.Env.Store.Events(ctx, a.Thread, a.State.Seq)
@@ -101,17 +97,15 @@ func (a *Attempt) Unasked(ctx context.Context) (why error) {
 	return errors.Join(why, err)
 }
 
-// How long a push waits for GitHub: outageFirst, doubled after each try up to outageMost, outageWait in all,
-// several times a typical outage of GitHub.
+// A push waits for GitHub: first outageFirst, doubled up to outageMost, outageWait in all.
 const (
 	outageFirst = 2 * time.Second
 	outageMost  = 2 * time.Minute
 	outageWait  = 6 * time.Hour
 )
 
-// deliver pushes an attempt's work. While GitHub does not answer, the commit is kept and the push retried: redoing
-// it would cost an agent's run. The attempt keeps its lease and releases what other attempts need; a stopping
-// server hands the commit over. errStopped and errClosed say that a user ended the wait.
+// deliver pushes the work and retries during an outage of GitHub. It keeps the lease but releases the slot; a
+// stopping server hands the commit over. errStopped and errClosed mean that a user ended the wait.
 func (a *Attempt) deliver(ctx context.Context) error {
 	began := a.Env.Now()
 	for try := 1; ; try++ {
@@ -124,8 +118,8 @@ func (a *Attempt) deliver(ctx context.Context) error {
 			return err
 		}
 		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
-		a.Release()              // the rest needs no account, and others may have repositories that answer
-		run, end := a.Watch(ctx) // for a stop or a closing; other events are attended to
+		a.Release()              // other attempts may use the account
+		run, end := a.Watch(ctx) // only a stop or a closing ends the wait
 		err = wait.For(run, again.Sub(a.Env.Now()))
 		if end(); err != nil {
 			return err
@@ -133,8 +127,8 @@ func (a *Attempt) deliver(ctx context.Context) error {
 	}
 }
 
-// comesBack reports whether a call failed because GitHub was away, throttled Pawl, or refused the App's tokens, as
-// it does while the machine's clock is wrong; and when to retry: then, unless GitHub said more.
+// comesBack reports whether a call failed because GitHub was away, throttled, or refused tokens, as with a wrong
+// clock. again is the time to retry.
 func comesBack(err error, then time.Time) (again time.Time, away bool) {
 	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
 		return limited.Until, true
