@@ -13,28 +13,27 @@ import (
 
 type Archive interface {
 	handlers.Deliveries
-	// Known tells which of the GUIDs are stored; the others are missing.
+	// Known returns which GUIDs are stored.
 	Known(ctx context.Context, guids []string) (map[string]bool, error)
 	// Untried counts the deliveries without a try.
 	Untried(ctx context.Context) (int, error)
-	// Oldest is when the oldest known delivery was stored; zero for none.
+	// Oldest returns when the oldest delivery was stored; zero for none.
 	Oldest(ctx context.Context) (time.Time, error)
 	// EachThread calls f with the decided threads, newest first, at most limit.
 	EachThread(ctx context.Context, limit int, f func(thread.ID)) error
 	handlers.Shared
 }
 
-// Duty lets one of several nodes look; see store.Duty.
+// Duty lets one node at a time look; see store.Duty.
 type Duty interface {
 	Begin(ctx context.Context) (mine bool, err error)
 	Hold(ctx context.Context) error
 	End(ctx context.Context) error
 }
 
-// Watcher finds what webhooks did not bring: failed deliveries, from GitHub's list, and missing events, from
-// GitHub's state of Pawl's own threads. Its progress is in memory, so a new one looks as far back as it can: a
-// delivery right after the start must not hide the gap before it. Its methods must not be called concurrently; of
-// several nodes the duty lets one look.
+// Watcher finds failed deliveries in GitHub's list, and missing events in GitHub's state of Pawl's threads. Its
+// progress is in memory: a new Watcher looks back as far as it can, so a delivery right after the start does not hide
+// an earlier gap. Do not call its methods concurrently.
 type Watcher struct {
 	// Listed is called after each of GitHub's lists of deliveries.
 	Listed   func()
@@ -43,23 +42,23 @@ type Watcher struct {
 	duty     Duty
 	bounds   bounds
 	// listed is when GitHub sent the newest delivery of the last list; zero before the first. left has listed
-	// deliveries that Pawl does not have, by GUID.
+	// deliveries that are not stored, by GUID.
 	listed time.Time
 	left   map[string]missing
 	seen   map[string]progress // of the reconciliation, by repository
-	turns  map[string]int      // of the repositories: each one's last turn
+	turns  map[string]int      // each repository's last turn
 	turn   int                 // the last one
 	putOff bool                // the last reconciliation was postponed
 }
 
-// bounds limit one look; the rest follows with the next looks.
+// bounds limit one look. The rest follows with the next looks.
 type bounds struct {
-	failures int // failed payloads before the look ends: GitHub is down then, or has lost some
-	// repos limits the reconciled repositories, by turns, owned one owner's; threads limits each one's changed
-	// threads. A repository without changes costs one request and at most one for a token, 48 in an hour of looks, a
-	// changed thread three or four.
+	failures int // failed payloads before the look ends: GitHub is down, or has lost some
+	// repos limits the reconciled repositories, owned one owner's repositories, threads each one's changed threads. A
+	// repository without changes costs one request and at most one for a token (48 looks an hour); a changed thread
+	// costs three or four.
 	repos, owned, threads int
-	quiet                 time.Duration // how long waiting deliveries come first: a thousand are handled in less
+	quiet                 time.Duration // how long waiting deliveries come first: enough for a thousand
 }
 
 func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
@@ -75,11 +74,10 @@ func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 	}
 }
 
-// askDuty is how often a node asks whether it is its turn.
 const askDuty = 15 * time.Second
 
-// Watch catches up whenever it is this node's duty, until ctx ends. Failures are logged and repeated at the next
-// turn. After its first time, the longest, it calls first.
+// Watch catches up whenever it is this node's duty, until ctx ends. Failures are logged and retried at the next turn.
+// After the first turn it calls first.
 func (c *Watcher) Watch(ctx context.Context, first func()) {
 	for {
 		if c.onDuty(ctx) {
@@ -102,22 +100,22 @@ func (c *Watcher) onDuty(ctx context.Context) bool {
 	return mine
 }
 
-// warn logs an error, unless there is none or the server stops.
+// warn logs an error, unless the server stops.
 func (c *Watcher) warn(ctx context.Context, err error, what string) {
 	if err != nil && ctx.Err() == nil {
 		c.handlers.Log.Warn().Err(err).Msg(what)
 	}
 }
 
-// PollEvery is how often a server without a public URL asks GitHub for deliveries, a hundred per answer: 1,200 of
-// the 5,000 requests that GitHub gives an App in an hour.
+// PollEvery is the interval at which a server without a public URL asks GitHub for deliveries: 1,200 of an App's
+// 5,000 requests per hour.
 const PollEvery = 3 * time.Second
 
-// longestPoll is the longest wait while GitHub does not answer.
+// longestPoll limits the wait while GitHub fails.
 const longestPoll = time.Minute
 
-// Poll stores deliveries from GitHub's list whenever that is this node's duty, until ctx ends. GitHub lists
-// deliveries that it could send to nobody; one that a webhook also brings is stored once.
+// Poll stores deliveries from GitHub's list while it is this node's duty, until ctx ends. GitHub also lists
+// deliveries that it could not send. A delivery that a webhook also brings is stored once.
 func (c *Watcher) Poll(ctx context.Context) {
 	for failed, pause := 0, time.Duration(0); wait.For(ctx, pause) == nil; {
 		mine, err := c.duty.Begin(ctx)
@@ -165,12 +163,10 @@ func (c *Watcher) lookThreads(ctx context.Context) {
 	}
 }
 
-// lookQuiet is how often it checks for waiting deliveries.
 const lookQuiet = 500 * time.Millisecond
 
-// busy reports whether deliveries still wait after some time for them: they say more than the reconciliation can
-// find, such as an edit's author. It does not postpone twice in a row: a queue that is never empty must not end the
-// reconciliation.
+// busy reports whether deliveries still wait after some time: they have data that the reconciliation lacks, such as
+// an edit's author. It postpones only once in a row, so that a busy queue does not stop the reconciliation.
 func (c *Watcher) busy(ctx context.Context) bool {
 	n, err := c.awaitQuiet(ctx)
 	if err != nil {
@@ -184,7 +180,7 @@ func (c *Watcher) busy(ctx context.Context) bool {
 	return c.putOff
 }
 
-// awaitQuiet waits until no deliveries wait, within the bounds, and returns how many do.
+// awaitQuiet waits, within the bounds, until no deliveries wait, and returns their number.
 func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 	began := time.Now()
 	for {
@@ -201,21 +197,21 @@ func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 	}
 }
 
-// Counts counts the results of one look at GitHub's list.
+// Counts counts the results of one list.
 type Counts struct {
-	Listed int // listed deliveries, each try counted
-	// Taken were stored now; Gone have no payload at GitHub any more, or one that Pawl does not accept.
+	Listed int // listed deliveries, counting each try
+	// Taken were stored. Gone have no payload at GitHub, or one that Pawl does not accept.
 	Taken, Gone int
 }
 
 // firstStartKey is the shared key of Pawl's first start.
 const firstStartKey = "first-start"
 
-// startSlack is how far GitHub's clock may be behind this one.
+// startSlack allows for GitHub's clock being behind.
 const startSlack = time.Minute
 
-// Begin notes Pawl's first start on this database. Call it before webhooks are answered: otherwise deliveries to a
-// first server that is killed before its first look would be lost.
+// Begin stores Pawl's first start on this database. Call it before answering webhooks: otherwise a first server that
+// is killed early loses deliveries.
 func (c *Watcher) Begin(ctx context.Context) error {
 	if _, err := c.firstStart(ctx); err != nil {
 		return fmt.Errorf("note when Pawl began to listen: %w", err)
@@ -223,9 +219,9 @@ func (c *Watcher) Begin(ctx context.Context) error {
 	return nil
 }
 
-// firstStart is Pawl's first start on this database: the first call, or the oldest stored delivery. Earlier
-// deliveries do not count: a new database must not carry out the commands of the last three days. A future time,
-// from a clock that was ahead, counts as now.
+// firstStart returns Pawl's first start on this database: the first call, or the oldest stored delivery. Earlier
+// deliveries do not count: a new database must not run the commands of the last three days. A future time counts as
+// now.
 func (c *Watcher) firstStart(ctx context.Context) (time.Time, error) {
 	now := c.handlers.Now().UTC()
 	oldest, err := c.archive.Oldest(ctx)

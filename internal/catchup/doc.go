@@ -1,12 +1,9 @@
-// Package catchup finds what no webhook brought: failed deliveries, from GitHub's list, and missing events, from
-// GitHub's state of Pawl's own threads. Deliveries are stored like webhooks; other findings go to handlers.Decide,
-// under the key of their webhook.
+// Package catchup finds what no webhook brought: failed deliveries in GitHub's list, and missing events in GitHub's
+// state of Pawl's threads. Deliveries are stored like webhooks; other findings go to handlers.Decide with their
+// webhook's key.
 //
-//	question                                                     file
-//	which node asks GitHub, how often, and in which order        catchup.go, Watch; store.Duty
-//	what was sent before Pawl listened                           catchup.go, firstStart
-//	which deliveries did not arrive                              missed.go
-//	how a server without a public address gets its deliveries    catchup.go, Poll
-//	how are threads compared with GitHub                         reconcile.go
-//	what does a difference become                                unseen.go
+//	catchup.go    which node asks GitHub, and when (Watch, Poll); Pawl's first start
+//	missed.go     missed deliveries
+//	reconcile.go  threads compared with GitHub
+//	unseen.go     the activity for each difference
 package catchup

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// lookBack is the greatest age of a missed delivery. GitHub keeps them for 3 days; the rest is the time to store
+	// lookBack limits a missed delivery's age. GitHub keeps deliveries for 3 days; the rest is the time to store
 	// them.
 	lookBack     = 70 * time.Hour
-	keptAtGitHub = 72 * time.Hour // GitHub's retention (docs.github.com, "Redelivering webhooks")
-	// overlap is the repeated part of the last list: GitHub lists a delivery only after its answer, for which it
-	// waits up to 30 s.
+	keptAtGitHub = 72 * time.Hour // docs.github.com, "Redelivering webhooks"
+	// overlap repeats the end of the last list: GitHub lists a delivery only after its answer, for which it waits up
+	// to 30 s.
 	overlap = 10 * time.Minute
 	// maxLists limits one look, in pages of 100 deliveries.
 	maxLists = 1000
@@ -33,11 +33,10 @@ type missing struct {
 	failed int // failed requests for its payload
 }
 
-// Missed lists the App's deliveries back to the last look, at most 70 h and never before Pawl's first start, and
-// stores the missing ones, whatever it answered: an outage, a full disk, a wrong webhook secret and a proxy that
-// refuses large bodies all lose deliveries. A payload from the API needs no signature; otherwise it must pass a
-// webhook's checks. A payload that fails is requested again by each later look, after those that never failed,
-// until GitHub drops it. An error means that some are left.
+// Missed lists the App's deliveries since the last look (at most 70 h, not before Pawl's first start) and stores the
+// missing ones, whatever Pawl answered: outages, full disks, wrong secrets and proxies lose deliveries. A payload
+// from the API needs no signature but must pass a webhook's other checks. Failed payloads are requested again by
+// later looks, until GitHub drops them. An error means that some are left.
 func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
 	var m Counts
 	since, err := c.since(ctx)
@@ -47,7 +46,7 @@ func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
 	most := c.bounds.failures
 	listErr := c.list(ctx, since, &m)
 	if listErr != nil {
-		// Store what the list named so far, if GitHub gives it at all.
+		// Store the deliveries listed so far.
 		listErr, most = fmt.Errorf("list deliveries: %w", listErr), 1
 	}
 	todo, err := c.todo(ctx, &m)
@@ -90,7 +89,7 @@ func (c *Watcher) since(ctx context.Context) (time.Time, error) {
 	return since, err
 }
 
-// list notes the deliveries since a time; if it breaks off, the next look begins here.
+// list collects the deliveries since a time. If it fails, the next look begins here.
 func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	asked := map[string]bool{}
 	newest := c.listed
@@ -115,7 +114,7 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 				continue
 			}
 			m.Listed++
-			// The newest try of each comes first, and is enough.
+			// The newest try of each comes first and suffices.
 			if c.usable(d) && !asked[d.GUID] {
 				asked[d.GUID] = true
 				c.left[d.GUID] = missing{Delivery: d, failed: c.left[d.GUID].failed}
@@ -136,7 +135,7 @@ func (c *Watcher) usable(d forge.Delivery) bool {
 	return c.handlers.Reads(d.Event, d.Action) && handlers.ValidGUID(d.GUID)
 }
 
-// todo are the missing deliveries in order, those that failed most often last. Too old ones are given up.
+// todo returns the missing deliveries in order, the most often failed ones last. Too old ones are dropped.
 func (c *Watcher) todo(ctx context.Context, m *Counts) ([]missing, error) {
 	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(c.left)))
 	if err != nil {

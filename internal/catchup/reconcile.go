@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	// firstLook is how far back the first reconciliation looks. Missed deliveries go back 70 h; this covers a server
-	// that was down for longer.
+	// firstLook limits the first reconciliation. It covers servers that were down for longer than missed deliveries
+	// last (70 h).
 	firstLook   = 7 * 24 * time.Hour
-	lookedTwice = time.Minute // the repeated part: GitHub's times are whole seconds, and its lists lag behind
+	lookedTwice = time.Minute // overlap: GitHub's times are whole seconds, and its lists lag
 	// maxReconciled limits the known threads of one look to those changed last.
 	maxReconciled = 50_000
 )
 
-// Reconcile compares Pawl's own threads with GitHub: comments, reviews, description, head and state that changed
-// since the last look, at most 7 days ago. Missing events are added, except for edits: their authors are unknown,
-// so they are logged and ignored. It returns how many it found; an error means that some are left for the next
-// look.
+// Reconcile compares Pawl's threads with GitHub: comments, reviews, description, head and state changed since the
+// last look, at most 7 days ago. It adds missing events. Edits are logged and ignored, since their authors are
+// unknown. It returns the number found; an error means that some are left for the next look.
 func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 	own, err := c.own(ctx)
 	if err != nil {
@@ -55,7 +54,7 @@ func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 	return found, errors.Join(errs...)
 }
 
-// own are Pawl's own threads by lower-case repository, newest first. Names share memory.
+// own returns Pawl's threads by lower-case repository, newest first. Names share memory.
 func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	own := map[string][]thread.ID{}
 	return own, c.archive.EachThread(ctx, maxReconciled, func(t thread.ID) {
@@ -65,8 +64,7 @@ func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	})
 }
 
-// byTurns are this look's repositories: the least recently checked ones, within the limits per owner, who has one
-// installation, and in all.
+// byTurns returns this look's repositories: the least recently checked ones, within the limits per owner and in all.
 func (c *Watcher) byTurns(names []string) []string {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(c.turns[a], c.turns[b]) })
 	taken := map[string]int{}
@@ -78,7 +76,7 @@ func (c *Watcher) byTurns(names []string) []string {
 	return names[:min(len(names), c.bounds.repos)]
 }
 
-// gone: a repository is deleted or closed to the App, which has its own event, or nothing.
+// gone reports whether a repository is deleted or closed to the App, which has its own event or none.
 func gone(err error) bool {
 	for _, kind := range []error{forge.ErrUninstalled, forge.ErrNotFound, forge.ErrGone} {
 		if errors.Is(err, kind) {
@@ -88,8 +86,8 @@ func gone(err error) bool {
 	return false
 }
 
-// repository reconciles one repository's changed threads, in order, so that it can continue where it ended. A
-// failing one does not block others; the next looks retry it.
+// repository reconciles one repository's changed threads in order, so that it can continue later. A failing thread
+// does not block others.
 func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) (found int, err error) {
 	repo, err := c.repoOf(ctx, own)
 	if err != nil {
@@ -119,10 +117,10 @@ func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) 
 	return l.found, errors.Join(append(l.errs, err)...)
 }
 
-// maxLogs limits the logs read for their repository's data.
+// maxLogs limits the logs read for a repository's data.
 const maxLogs = 20
 
-// repoOf is the threads' repository with its installation, from the first readable log.
+// repoOf returns the threads' repository with its installation, from the first readable log.
 func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo, err error) {
 	for _, t := range own[:min(len(own), maxLogs)] {
 		_, state, readErr := thread.Load(ctx, c.handlers.Store, t)
@@ -134,7 +132,7 @@ func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo,
 	return repo, err
 }
 
-// thread reads one changed issue or pull request and adds what its log lacks.
+// thread reads one changed issue or pull request and adds missing events.
 func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i forge.Issue, since time.Time) (found int, err error) {
 	h := c.handlers
 	events, state, err := thread.Load(ctx, h.Store, t)
@@ -172,7 +170,7 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 	return found, nil
 }
 
-// remote reads an issue or pull request, with its texts since a time.
+// remote reads an issue or pull request with its texts since a time.
 func (c *Watcher) remote(ctx context.Context, repo forge.Repo, i forge.Issue, since time.Time) (now remote, err error) {
 	now.Issue = i
 	issues, pulls := c.handlers.Forge.Issues, c.handlers.Forge.PullRequests
@@ -192,14 +190,13 @@ func (c *Watcher) remote(ctx context.Context, repo forge.Repo, i forge.Issue, si
 	return now, err
 }
 
-// progress is the progress of a repository's reconciliation.
 type progress struct {
-	until time.Time         // when the last checked change was made
-	final map[int]time.Time // the changes, as their times by number, after which none at that time can be missing
-	// more says that the last look was cut, so the next begins at its end; failed, that a thread could not be
-	// reconciled, so everything except final is checked again, for as long as a first look goes back.
+	until time.Time         // the last checked change's time
+	final map[int]time.Time // finished changes at that time, by number
+	// more means that the last look was cut off, so the next begins at its end. failed means that a thread failed, so
+	// everything except final is checked again, within firstLook.
 	more, failed bool
-	from         time.Time // the start of reading texts: where the first of these looks began
+	from         time.Time // the start of these looks, for reading texts
 }
 
 func (p progress) following(since time.Time) progress {
@@ -215,13 +212,14 @@ func (p progress) following(since time.Time) progress {
 	return next
 }
 
-// cutOff notes that a look since a time left changes for the next one; whole: it covered GitHub's whole list.
+// cutOff records that a look since a time left changes for the next one. whole means that it covered GitHub's whole
+// list.
 func (p *progress) cutOff(since time.Time, whole bool) {
 	p.more = true
 	if !p.until.Equal(since) {
 		return
 	}
-	// A list or a look does not contain all changes of one second.
+	// More changes than a list or a look can take were made in one second.
 	p.until = since.Add(time.Second)
 	if !whole {
 		p.failed = true
@@ -251,8 +249,8 @@ type look struct {
 	errs        []error
 }
 
-// through checks the changes, up to one look's limit; whole says that it reached the end. An error ends it; single
-// threads' errors are in errs.
+// through checks the changes up to one look's limit; whole means that it reached the end. An error stops it; errs has
+// single threads' errors.
 func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, err error) {
 	for _, i := range changed {
 		t, err := l.handlers.Store.Resolve(ctx, thread.ID{Owner: l.own[0].Owner, Name: l.own[0].Name, Number: i.Number})
@@ -278,12 +276,12 @@ func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, 
 	return true, nil
 }
 
-// isNews reports whether a changed issue or pull request is Pawl's own and changed since it was last read.
+// isNews reports whether a changed issue or pull request is Pawl's own and was not read since.
 func (l *look) isNews(t thread.ID, i forge.Issue) bool {
 	return slices.Contains(l.own, t) && !l.last.final[i.Number].Equal(i.Updated)
 }
 
-// thread checks one thread, and notes its failure. An error would affect the others as well.
+// thread checks one thread and records its failure. It returns only errors that affect the other threads.
 func (l *look) thread(ctx context.Context, t thread.ID, i forge.Issue) (done bool, err error) {
 	n, err := l.Watcher.thread(ctx, l.repo, t, i, l.next.from)
 	l.found += n

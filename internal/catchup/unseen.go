@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// remote is an issue or pull request at GitHub now.
+// remote is an issue or pull request at GitHub.
 type remote struct {
 	forge.Issue
 	pull     forge.Pull // of a pull request
@@ -25,10 +25,10 @@ type remote struct {
 
 // local is a thread's log's knowledge of GitHub.
 type local struct {
-	began  time.Time                  // when a permitted user first asked Pawl to work here; Pawl did not listen before
-	texts  map[string]thread.Feedback // the newest version of each, by identity
-	body   string                     // the thread's description in the last snapshot
-	bodied bool                       // there was a snapshot
+	began  time.Time                  // a permitted user's first request; Pawl did not listen before
+	texts  map[string]thread.Feedback // newest versions by identity
+	body   string                     // description in the last snapshot
+	bodied bool                       // a snapshot exists
 	closed map[int]bool               // by number: the last change closed it
 }
 
@@ -47,7 +47,7 @@ func readLog(events []thread.Event, s thread.State) local {
 	return l
 }
 
-// take notes an event's changes of state and its snapshot of the description.
+// take applies an event's changes of state and its snapshot of the description.
 func (l *local) take(e thread.Event) {
 	if e.Kind == thread.KindThread {
 		var c thread.Change
@@ -81,7 +81,7 @@ func (l *local) takeBody(n *thread.Details) {
 type version int
 
 const (
-	known   version = iota // the log has it, or it is older than Pawl's work here
+	known   version = iota // in the log, or older than Pawl's work
 	written                // new, unedited
 	edited                 // new or changed, after an edit
 )
@@ -113,10 +113,10 @@ type comparison struct {
 	remote remote
 	local  local
 	app    forge.App
-	about  handlers.Activity // the beginning of each activity
+	about  handlers.Activity // common part of the activities
 }
 
-// unseen are GitHub's changes that the log lacks.
+// unseen returns GitHub's changes that the log lacks.
 func (c comparison) unseen() []handlers.Activity {
 	var activities []handlers.Activity
 	if c.remote.Number == c.thread.Number {
@@ -139,7 +139,7 @@ func (c comparison) unseen() []handlers.Activity {
 	return append(activities, c.stateChange()...)
 }
 
-// ours reports whether Pawl wrote a text itself, by its App or author.
+// ours reports whether Pawl wrote a text, by its App or author.
 func (c comparison) ours(app int64, author feedback.Actor) bool {
 	if app == c.app.ID {
 		return true
@@ -147,8 +147,8 @@ func (c comparison) ours(app int64, author feedback.Actor) bool {
 	return c.app.BotID != 0 && author.ID == c.app.BotID
 }
 
-// text is a new or edited comment. The REST API does not name a comment's editor, so only an unedited comment
-// counts as its author's.
+// text returns a new or edited comment. Only an unedited comment counts as its author's: the REST API does not name
+// editors.
 func (c comparison) text(one forge.Comment, source policy.Source, kind string) []handlers.Activity {
 	if c.ours(one.App.ID, one.Author) {
 		return nil
@@ -172,10 +172,10 @@ func (c comparison) text(one forge.Comment, source policy.Source, kind string) [
 	return []handlers.Activity{it}
 }
 
-// somebody() is the placeholder for a user whom GitHub's REST API does not name.
+// somebody stands for a user whom GitHub's REST API does not name.
 func somebody() feedback.Actor { return feedback.Actor{Login: "somebody"} }
 
-// review is a review as its author's: GitHub does not report edits.
+// review returns a review as its author's. GitHub does not report edits.
 func (c comparison) review(r forge.Review) []handlers.Activity {
 	switch strings.ToLower(r.State) {
 	case "pending", "dismissed":
@@ -199,8 +199,8 @@ func (c comparison) review(r forge.Review) []handlers.Activity {
 	})
 }
 
-// description is an edit of the thread's description since the log's last snapshot. The log has no snapshot of
-// Pawl's own pull request for an issue, so edits of its description are left to webhooks.
+// description returns an edit of the thread's description since the log's last snapshot. Edits of Pawl's own pull
+// request for an issue have no snapshot and are left to webhooks.
 func (c comparison) description() []handlers.Activity {
 	now := c.remote
 	if !c.local.bodied {
@@ -216,7 +216,7 @@ func (c comparison) description() []handlers.Activity {
 	it := c.about
 	it.Target = thread.Target{Kind: "issue", ID: int64(now.Number)}
 	it.MadeAt = now.Updated
-	// Any change of the thread moves its time, so the text alone is the version.
+	// The text alone is the version: any change of the thread changes its time.
 	it.Key = fmt.Sprintf("found:description:%d:%s", now.Number, handlers.Digest(feedback.Content(now.Body)))
 	it.What = handlers.Remarked{Anonymous: true, Remark: &feedback.Remark{
 		Source: policy.FromDescription,
@@ -230,10 +230,10 @@ func (c comparison) description() []handlers.Activity {
 	return []handlers.Activity{it}
 }
 
-// stateChange is the end, reopening, or new head of an issue or pull request.
+// stateChange returns the end, reopening, or new head of an issue or pull request.
 func (c comparison) stateChange() []handlers.Activity {
 	now := c.remote
-	number := 0 // as changes of the thread itself are logged
+	number := 0 // the log's number for changes of the thread itself
 	if now.Number != c.thread.Number {
 		number = now.Number
 	}
@@ -252,7 +252,7 @@ func (c comparison) stateChange() []handlers.Activity {
 	return c.change(what, cmp.Or(now.ClosedBy.Login, "somebody"), "", key)
 }
 
-// newHead is a new head commit of an open pull request.
+// newHead returns a new head commit of an open pull request.
 func (c comparison) newHead() []handlers.Activity {
 	now := c.remote
 	if now.State == "closed" || !now.IsPull() {

@@ -25,17 +25,16 @@ func (p *Proxy) control(_ context.Context, _, address string, _ syscall.RawConn)
 	return nil
 }
 
-// notPublic are the IPv4 networks that IANA's registry of special-purpose addresses does not call globally
-// reachable, the relays of 6to4, and the address at which Azure's machines find their host. The three documentation
-// networks are left out: they lead nowhere.
+// notPublic lists IPv4 networks that IANA's registry of special-purpose addresses does not call globally reachable,
+// 6to4 relays, and Azure's host address. The three documentation networks are omitted: they lead nowhere.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("127.0.0.0/8"),
 	netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// Of IPv6 only global unicast is public, except for IANA's protocol assignments, such as Teredo, and 6to4, which
-// hide an IPv4 address.
+// Of IPv6 only global unicast is public, without IANA's protocol assignments, such as Teredo, and 6to4: they hide an
+// IPv4 address.
 var (
 	globalUnicast = netip.MustParsePrefix("2000::/3")
 	notPublic6    = []netip.Prefix{netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2002::/16")}
@@ -49,7 +48,7 @@ func public(ip netip.Addr) bool {
 	return ip.Zone() == "" && in(globalUnicast) && !slices.ContainsFunc(notPublic6, in)
 }
 
-// own reports whether an address is this machine's, where its own services listen.
+// own reports whether an address is this machine's.
 func own(ip netip.Addr) bool {
 	list, err := net.InterfaceAddrs()
 	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {

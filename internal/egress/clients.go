@@ -5,9 +5,8 @@ import "strings"
 // local are the hosts that programs reach without the proxy: Pawl's gateway and their own servers.
 const local = "localhost,127.0.0.1,::1"
 
-// Clients is a programs' environment, NAME=value, with the proxy at a port of the loopback: the usual variables; a
-// switch for Node.js, which otherwise ignores them (since 22.21 and 24.5); and Java options, since Java never reads
-// them, for Maven, Gradle and most Java programs, added to the existing ones.
+// Clients adds the proxy at a loopback port to programs' environment NAME=value: the usual variables; a switch for
+// Node.js, which needs it (since 22.21 and 24.5); and Java options for Maven, Gradle and most Java programs.
 func Clients(port string, env []string) []string {
 	url := "http://127.0.0.1:" + port
 	has := map[string]string{}

@@ -9,11 +9,9 @@
 // A tunnel hides the method, path and Host header inside: programs that may reach a host may also upload to it, and
 // to everything that shares its certificate's front.
 //
-//	question                                             file
-//	what is a name, and which one may be reached         ../../policy/host.go
-//	what answers a refused request                       egress.go
-//	what is counted, and reported of refusals            egress.go
-//	which addresses are refused                          address.go
-//	is it the right name in a tunnel's TLS               tunnel.go
-//	how do programs find the proxy                       clients.go
+//	../../policy/host.go  names and rules
+//	egress.go             refusals and traffic
+//	address.go            refused addresses
+//	tunnel.go             the server name in TLS
+//	clients.go            programs' proxy variables
 package egress

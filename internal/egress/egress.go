@@ -25,7 +25,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Times and sizes. The client is on the same machine; its target may be anywhere.
+// Times and sizes. The client is on the same machine.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
@@ -33,17 +33,16 @@ const (
 	maxHeader  = 64 << 10 // bytes
 	// maxConns limits one program's connections; package managers open some tens.
 	maxConns = 256
-	// maxRefused limits the reported names of one program, maxName each one, in bytes.
+	// maxRefused limits the reported names of one program; maxName, each name in bytes.
 	maxRefused = 20
 	maxName    = 100
 )
 
-// Options say what may be reached.
 type Options struct {
 	Allow []policy.HostRule
-	// Private are networks that the listed names may lead to although they are not public.
+	// Private networks may be reached through listed names although they are not public.
 	Private []netip.Prefix
-	// Download limits the bytes from all hosts together. Zero is no limit.
+	// Download limits the bytes from all hosts together; zero is no limit.
 	Download int64
 	// Where names the list in refusals, such as "network.agent".
 	Where string
@@ -64,12 +63,12 @@ type Proxy struct {
 	mu      sync.Mutex
 	closed  bool
 	open    map[net.Conn]bool // for Close
-	refused map[string]string // reasons, by name and port
+	refused map[string]string // reason by name and port
 }
 
 type Traffic struct {
-	Sent, Received int64 // bytes on this machine's network, without the protocols below
-	// Refused are the refused names, sorted, as HOST:PORT, with the reason if it is not the list.
+	Sent, Received int64 // bytes without the protocols below TCP
+	// Refused lists refused names, sorted, as HOST:PORT, with any reason other than the list.
 	Refused []string
 }
 
@@ -79,7 +78,7 @@ func New(o Options) *Proxy {
 		DialContext:     func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
 		IdleConnTimeout: idleTime, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
 	}
-	quiet := log.New(io.Discard, "", 0) // clients that hang up are no news
+	quiet := log.New(io.Discard, "", 0) // clients often hang up
 	p.forward = &httputil.ReverseProxy{
 		// The server gets the judged name.
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.Out.URL.Host }, Transport: p.plain, FlushInterval: -1, ErrorLog: quiet,
@@ -89,10 +88,9 @@ func New(o Options) *Proxy {
 	return p
 }
 
-// Serve answers on a listener until Close, which closes it.
+// Serve serves a listener until Close, which closes it.
 func (p *Proxy) Serve(ln net.Listener) { _ = p.server.Serve(netutil.LimitListener(ln, maxConns)) }
 
-// Close ends all connections and returns the traffic.
 func (p *Proxy) Close() Traffic {
 	_ = p.server.Close()
 	p.mu.Lock()
@@ -106,7 +104,7 @@ func (p *Proxy) Close() Traffic {
 	return p.Traffic()
 }
 
-// Traffic is the traffic so far.
+// Traffic returns the traffic so far.
 func (p *Proxy) Traffic() Traffic {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +116,7 @@ func (p *Proxy) Traffic() Traffic {
 	return t
 }
 
-// refusal is why something is refused. Zero: it is not on the list.
+// refusal is a reason to refuse; empty if the name is not on the list.
 type refusal struct{ why string }
 
 func (r refusal) Error() string { return r.why }
@@ -146,12 +144,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// spent says that the download limit is used up.
+// spent returns the refusal after the download limit.
 func (p *Proxy) spent() refusal {
 	return refusal{fmt.Sprintf("would bring more than the %s that network.download allows", humanize.IBytes(uint64(p.Download)))}
 }
 
-// judge is the canonical form of an allowed name and port. A name without a port gets the usual one.
+// judge returns the canonical form of an allowed name and port. usual is the default port.
 func (p *Proxy) judge(asked, usual string) (address string, err error) {
 	host, port, err := net.SplitHostPort(asked)
 	if err != nil && usual != "" {
@@ -172,7 +170,7 @@ func (p *Proxy) judge(asked, usual string) (address string, err error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// dial connects to a judged name, at a checked address.
+// dial connects to a judged name at a checked address.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTime, Resolver: p.Resolver, ControlContext: p.control}
 	c, err := d.DialContext(ctx, "tcp", address)
@@ -198,14 +196,13 @@ func (p *Proxy) keep(c net.Conn) bool {
 	return true
 }
 
-// forget is for a closed connection.
 func (p *Proxy) forget(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, c)
 }
 
-// fail answers a failed request, and notes a refusal.
+// fail answers a failed request, and records a refusal.
 func (p *Proxy) fail(w http.ResponseWriter, asked string, err error) {
 	if r, ok := errors.AsType[refusal](err); ok {
 		name := p.note(asked, r)
@@ -219,7 +216,7 @@ func (p *Proxy) fail(w http.ResponseWriter, asked string, err error) {
 	http.Error(w, fmt.Sprintf("Pawl could not reach %s: %v", named(asked), err), http.StatusBadGateway)
 }
 
-// note remembers a refusal and returns the name in printable form.
+// note records a refusal and returns the name in printable form.
 func (p *Proxy) note(asked string, r refusal) string {
 	name := named(asked)
 	p.mu.Lock()
@@ -230,7 +227,7 @@ func (p *Proxy) note(asked string, r refusal) string {
 	return name
 }
 
-// named is a requested name in printable form: a program may ask for anything.
+// named returns a requested name in printable form: a program may ask for anything.
 func named(asked string) string {
 	if host, port, err := net.SplitHostPort(asked); err == nil {
 		if host, err = policy.CanonicalHost(host); err == nil && len(port) <= 5 {

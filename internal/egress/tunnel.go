@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// helloTime is a client's time for the first TLS message, maxHello its limit in bytes.
+// helloTime limits the wait for a client's first TLS message; maxHello, its bytes.
 const (
 	helloTime = 10 * time.Second
 	maxHello  = 64 << 10
 )
 
-// tunnel connects a client with a judged host, after a TLS greeting for that very name.
+// tunnel connects a client with a judged host, after a TLS greeting for the same name.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	up, err := p.dial(r.Context(), address)
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	_ = c.SetReadDeadline(time.Now().Add(helloTime)) // these fail only on a closed connection
+	_ = c.SetReadDeadline(time.Now().Add(helloTime)) // fails only on a closed connection
 	hello, name := greeting(buffered)
 	host, _, _ := net.SplitHostPort(address)
 	if strings.ToLower(name) != host {
@@ -62,7 +62,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	<-done
 }
 
-// pass copies until the end and passes the end on; after a failure neither side has anything to send.
+// pass copies until the end and passes the end on. After a failure neither side has anything to send.
 func pass(to io.Writer, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
@@ -87,7 +87,7 @@ func greeting(from io.Reader) (read []byte, name string) {
 			return nil, errRead
 		},
 	})
-	_ = server.Handshake() // it fails with errRead, or on other data
+	_ = server.Handshake() // fails with errRead, or on other data
 	return kept.Bytes(), name
 }
 

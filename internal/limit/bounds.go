@@ -7,17 +7,17 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of a reset time from now: asking sooner gains nothing, and no plan's window is longer than a week; a later
-// time is a misreading or a monthly cap that a user may lift.
+// Bounds of a reset time from now. No plan's window exceeds a week: a later time is a misreading, or a monthly cap
+// that a user may lift.
 const (
 	Soonest = time.Minute
 	Latest  = 8 * 24 * time.Hour
 )
 
-// farthest is the longest readable wait, so that nothing overflows.
+// farthest limits readable waits, so that nothing overflows.
 const farthest = 400 * 24 * time.Hour
 
-// Bound keeps a reset time between soonest and Latest. The reason describes the correction; it is empty for none.
+// Bound keeps a reset time between soonest and Latest. The reason describes a correction; else empty.
 func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason string) {
 	at = at.UTC()
 	switch {
@@ -30,19 +30,18 @@ func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason 
 }
 
 // longWait separates a rate limit from a usage limit if the wording does not: per-minute limits end within minutes,
-// plans take hours (Copilot's "rate limit … try again in 58 hours").
+// plans' limits after hours (Copilot's "rate limit … try again in 58 hours").
 const longWait = 10 * time.Minute
 
 var (
-	// perDay matches limits of a long window worded as rate limits ("free-models-per-day"), and Google's names of
-	// them.
+	// perDay matches long windows worded as rate limits ("free-models-per-day"), and Google's names of them.
 	perDay = regexp.MustCompile(`(?i)\bper[ _-]?(?:day|week|month)\b|PerDay|\b(?:daily|weekly|monthly)\b|\((?:RPD|TPD)\)`)
-	// quota matches the word for a limit of any window, a minute or a month.
+	// quota matches the word for a limit of any window.
 	quota = regexp.MustCompile(`(?i)\bquota\b|exhausted your capacity`)
 )
 
-// weigh corrects a limit's kind by its length; resets is zero if unknown. hurried: a name says that too much came
-// at once. The reason is empty without a correction.
+// weigh corrects a limit's kind by its length; resets is zero if unknown. hurried means that a name says too much at
+// once. The reason is empty without a correction.
 func weigh(kind policy.Ending, message string, hurried bool, resets, now time.Time) (weighed policy.Ending, reason string) {
 	long := resets.Sub(now) > longWait
 	daily := perDay.MatchString(message)

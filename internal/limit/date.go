@@ -27,8 +27,8 @@ func (c clock) on(now time.Time, days int) time.Time {
 	return time.Date(y, m, d+days, c.hour, c.minute, c.second, 0, c.zone)
 }
 
-// clockTime parses "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00": today's, even if it has just passed,
-// else tomorrow's.
+// clockTime parses "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00" as today's time, even if just past, else
+// tomorrow's.
 func clockTime(s string, now time.Time, zone *time.Location) time.Time {
 	c, rest, ok := readClock(s, zone)
 	if !ok {
@@ -48,13 +48,13 @@ func clockTime(s string, now time.Time, zone *time.Location) time.Time {
 	return c.on(now, 1)
 }
 
-// The day may follow its clock time, with a zone between them: "3pm tomorrow", "9 AM (UTC) on Nov 24".
+// The day may follow its clock time and zone: "3pm tomorrow", "9 AM (UTC) on Nov 24".
 var (
 	thenTomorrow = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\btomorrow\b`)
 	thenDate     = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\bon\s+`)
 )
 
-// readClock parses a time of day with its zone, and returns the rest. A number without minutes, AM or PM is none.
+// readClock parses a time of day with its zone, and returns the rest. It needs minutes, AM or PM.
 func readClock(s string, zone *time.Location) (clock, string, bool) {
 	m := clockForm.FindStringSubmatch(s)
 	if m == nil {
@@ -78,7 +78,7 @@ func readClock(s string, zone *time.Location) (clock, string, bool) {
 	return c, rest, ok
 }
 
-// hourOf is an hour of the day, with AM, PM or ""; more than 23 for an invalid one.
+// hourOf returns an hour of the day, with AM, PM or ""; above 23 if invalid.
 func hourOf(hour int, half string) int {
 	switch {
 	case half == "":
@@ -91,7 +91,7 @@ func hourOf(hour int, half string) int {
 	return hour % 12
 }
 
-// readZone parses the zone after a clock time; false if it is ambiguous.
+// readZone parses the zone after a clock time; false if ambiguous.
 func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
 	if m := zoneShift.FindStringSubmatch(s); m != nil {
 		shift := atoi(m[2])*3600 + atoi(m[3])*60
@@ -121,8 +121,8 @@ func zoneNamed(name string) (*time.Location, bool) {
 	return zone, err == nil
 }
 
-// zones are the abbreviations of one place or offset (with POSIX's inverted sign) in these tools' messages. IST,
-// BST and the like are ambiguous, so they are unknown.
+// zones are unambiguous abbreviations in these tools' messages (offsets have POSIX's inverted sign). IST, BST and the
+// like are ambiguous.
 var zones = map[string]string{
 	"": "UTC", "UTC": "UTC", "GMT": "UTC",
 	"PT":  "America/Los_Angeles",
@@ -137,8 +137,8 @@ var zones = map[string]string{
 	"JST": "Etc/GMT-9",
 }
 
-// The forms of a date; the first match counts. A month is a name or a number. Dates with slashes are read only if
-// day and month are distinguishable.
+// Forms of a date; the first match counts. A month is a name or a number. Dates with slashes need distinguishable day
+// and month.
 var dateForms = []*regexp.Regexp{
 	regexp.MustCompile(`^(?P<y>\d{4})\s?[-/.年년]\s?(?P<m>\d{1,2})\s?[-/.月월]\s?(?P<d>\d{1,2})\s?[.日일tT]?`),
 	regexp.MustCompile(`^(?:\pL{3,9}\.?,\s+)?(?P<m>\pL{3,10})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(?P<y>\d{4})\b)?`),
@@ -154,19 +154,18 @@ var (
 	dayName  = regexp.MustCompile(`(?i)^(today|tomorrow|mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nes|nesday|rs|rsday|ur|urday)?\b,?\s+(?:at\s+)?`)
 )
 
-// clockGrace is how long a passed clock time does not mean tomorrow: CLIs repeat a message for a while after its
-// reset, and none names a time 23 hours ahead without its day. The hour is our choice.
+// Within clockGrace a past clock time does not mean tomorrow: CLIs repeat a message after its reset. Our choice.
 const clockGrace = time.Hour
 
-// date is a calendar day; a zero year is missing in the text.
+// date is a calendar day; year 0 is missing.
 type date struct {
 	year  int
 	month time.Month
 	day   int
 }
 
-// on is the date at a clock time. Without a year it is the one nearest to now: "Jan 2" in December is next year's,
-// "Nov 20" on Nov 21 is yesterday's.
+// on returns the date at a clock time. Without a year it is the nearest date to now: "Jan 2" in December is next
+// year's.
 func (d date) on(c clock, now time.Time) (nearest time.Time) {
 	year := now.In(c.zone).Year()
 	years := []int{year, year - 1, year + 1}
@@ -200,8 +199,8 @@ func (d date) valid() bool {
 	return t.Month() == d.month && t.Day() == d.day
 }
 
-// datedTime parses "Nov 24th, 2026 8:19 AM", "Nov 24 (UTC)", "Oct 31, 9am", "10 de jul. de 2026, 11:52",
-// "24.11.2026, 08:19" and "2026-11-24T08:19:00Z".
+// datedTime parses "Nov 24th, 2026 8:19 AM", "Nov 24 (UTC)", "Oct 31, 9am", "10 de jul. de 2026, 11:52", "24.11.2026,
+// 08:19" and "2026-11-24T08:19:00Z".
 func datedTime(s string, now time.Time, zone *time.Location) time.Time {
 	d, rest, ok := readDate(s)
 	if !ok {
@@ -219,7 +218,7 @@ func datedTime(s string, now time.Time, zone *time.Location) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	return d.on(clock{zone: zone}, now) // the day's first minute
+	return d.on(clock{zone: zone}, now) // midnight
 }
 
 func readDate(s string) (date, string, bool) {
@@ -264,8 +263,8 @@ func dayTime(s string, now time.Time, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// monthNames are the first letters of the months in English, German, French (June and July need four), Italian,
-// Portuguese, Spanish, Dutch, Swedish, Polish, Russian and Turkish.
+// monthNames are the months' first letters in English, German, French (June and July need four), Italian, Portuguese,
+// Spanish, Dutch, Swedish, Polish, Russian and Turkish.
 var monthNames = [...]string{
 	time.January:   "jan ene gen jän янв sty oca",
 	time.February:  "feb fev fév фев lut şub",
@@ -281,7 +280,7 @@ var monthNames = [...]string{
 	time.December:  "dec dez déc dic дек gru ara",
 }
 
-// monthOf finds a month by its number or first letters; 0 for none.
+// monthOf returns a month by number or first letters; 0 for none.
 func monthOf(name string) time.Month {
 	if n := atoi(name); n > 0 {
 		return time.Month(n)
@@ -297,7 +296,7 @@ func monthOf(name string) time.Month {
 	return 0
 }
 
-// atoi parses digits that a regexp has matched; the empty string is 0.
+// atoi parses matched digits; empty is 0.
 func atoi(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n

@@ -1,17 +1,14 @@
 // Package limit parses the refusals of model providers and their reset times. Read is the one parser: the gateway
-// passes it the provider's own answer, the agents' adapters pass it a CLI's version of a refusal. The same refusal
-// gives the same kind on every path.
+// passes it the provider's answer, the agents' adapters pass it a CLI's version. The same refusal gives the same kind
+// on every path.
 //
-//	what is known of a refusal                  evidence.go  Evidence, Answer
-//	what it means                               read.go      Read, Reading
-//	which words mean a used-up plan, haste,
-//	a busy provider, a plan that lacks a thing  words.go     families of words
-//	which sentences mean other endings          table.go     wordings, with sources
-//	is a line of plain output a refusal         line.go      Evidence.isLine
-//	is an error shown as an answer              line.go      Instead
-//	does a text only mention a limit            mention.go   Mentioned
-//	which header has the reset                  header.go    HeaderReset
-//	which sentence has the reset                reset.go     ResetTime; date.go
-//	when a rate limit counts as a usage limit   bounds.go    weigh
-//	the bounds of one minute and eight days     bounds.go    Bound
+//	evidence.go  Evidence, Answer: the data of a refusal
+//	read.go      Read, Reading: its meaning
+//	words.go     words for used-up plans, too much at once, busy providers, missing rights
+//	table.go     wordings of other endings, with sources
+//	line.go      refusals in plain output; errors shown as answers (Instead)
+//	mention.go   texts that only mention a limit
+//	header.go, reset.go, date.go
+//	             resets in headers and sentences
+//	bounds.go    bounds of a reset; rate limits that count as usage limits (weigh)
 package limit

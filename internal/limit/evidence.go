@@ -19,34 +19,34 @@ import (
 type Place int
 
 const (
-	// Stream is a text that is known to be an error: a stream's field, a log's line, standard error.
+	// Stream is an error's text: a stream's field, a log line, standard error.
 	Stream Place = iota
-	// Gateway is the provider's own answer.
+	// Gateway is the provider's answer.
 	Gateway
-	// Plain is any line of output. Only a line that is nothing but a refusal counts.
+	// Plain is a line of output. It counts only if it is nothing but a refusal.
 	Plain
 )
 
-// Evidence is the known data of one refusal. Every field may be zero.
+// Evidence has the known data of one refusal. All fields are optional.
 type Evidence struct {
 	Seen Place
-	// Kind is certain by a CLI's fields. Words about a used-up plan outrank a lesser limit.
+	// Kind is certain by a CLI's fields. Words about a used-up plan override a lesser limit.
 	Kind     policy.Ending
-	Status   int      // of HTTP
-	Names    []string // type, code, status and reasons of the error, in the provider's or the CLI's spelling
+	Status   int      // HTTP status
+	Names    []string // the error's type, code, status and reasons, in the provider's or CLI's spelling
 	Message  string   // may contain the provider's answer as JSON
 	Header   http.Header
 	ResetsAt time.Time // from a field
 	Now      time.Time
-	Zone     *time.Location // for clock times without a zone; nil means UTC
+	Zone     *time.Location // of clock times without a zone; nil means UTC
 
 	foreign bool         // a proxy's or CDN's page instead of the API's answer
-	body    gjson.Result // the error, if the answer is JSON
-	own     string       // the provider's own words within the message
-	field   bool         // the status or a name was a field, not read from the text
+	body    gjson.Result // the error, if JSON
+	own     string       // the provider's words in the message
+	field   bool         // the status or a name comes from a field, not the text
 }
 
-// Answer is the evidence of a provider's error body, or of a stream's error (status 0, no header).
+// Answer returns the evidence of a provider's error body, or of a stream's error (status 0, no header).
 func Answer(status int, header http.Header, body []byte) Evidence {
 	e := Evidence{
 		Seen:   Gateway,
@@ -66,11 +66,11 @@ func Answer(status int, header http.Header, body []byte) Evidence {
 	return e
 }
 
-// Foreign reports whether a page came instead of the API's answer: a proxy's sign-in, a CDN's challenge, a dead
-// gateway's error. It means that the provider is unreachable, and says nothing about the account or its load.
+// Foreign reports whether a page replaced the API's answer: a proxy's sign-in, a CDN's challenge, a gateway's error.
+// The provider is unreachable; the account and its load are unknown.
 func (e Evidence) Foreign() bool { return e.foreign && e.Status != http.StatusTooManyRequests }
 
-// take adds an error's JSON. The inner error of a router or of a message that is JSON counts, too.
+// take adds an error's JSON, with the inner error of a router or of a message that is JSON.
 func (e *Evidence) take(answer gjson.Result) {
 	const layers = 4
 	for range layers {
@@ -114,7 +114,7 @@ func errorOf(e gjson.Result) gjson.Result {
 	return e
 }
 
-// statusOf is an error's code as an HTTP status, 0 for none.
+// statusOf returns an error's code as an HTTP status; 0 for none.
 func statusOf(e gjson.Result) int {
 	n, _ := strconv.Atoi(e.Get("code").String()) // 0 for words
 	switch n / 100 {
@@ -138,12 +138,12 @@ func namesOf(e gjson.Result) (names []string) {
 }
 
 var (
-	// bodyStart matches the start of a provider's answer within a message.
+	// bodyStart matches the start of a provider's answer in a message.
 	bodyStart  = regexp.MustCompile(`\[?\s*\{\s*"`)
 	httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"(?:status_?)?code"\s*:|(?:status|response)(?:[ _-]?code)?["']?[:=]?|error code:|(?:returned|responded with|answered|received|got)(?: an?)?(?: http)?(?: error)?|http(?:/\d(?:\.\d)?)?|^\[?(?:error:? )?)\s*([45]\d\d)\b`)
 )
 
-// jsonIn is a message's JSON, empty for none. It may be cut at its end.
+// jsonIn returns a message's JSON, perhaps truncated; empty for none.
 func jsonIn(message string) string {
 	at := bodyStart.FindStringIndex(message)
 	if at == nil {
@@ -166,7 +166,7 @@ func (e Evidence) structured() bool {
 	return e.Status != 0
 }
 
-// unwrapped adds the data in the message's text: an answer that a CLI repeats, a status in words.
+// unwrapped adds data from the message's text: a repeated answer, a status in words.
 func (e Evidence) unwrapped() Evidence {
 	e.field = e.structured()
 	e.Names = slices.Clone(e.Names)
@@ -186,8 +186,8 @@ func (e Evidence) unwrapped() Evidence {
 }
 
 var (
-	// wrapper is codex's text before a provider's answer.
+	// wrapper matches codex's text before a provider's answer.
 	wrapper = regexp.MustCompile(`(?i)\bunexpected status [45]\d\d(?: [\w ]*)?:\s*`)
-	// class is an SDK's exception before its message, used like an error's name in a field.
+	// class matches an SDK's exception before its message, used like an error's name.
 	class = regexp.MustCompile(`^[^\pL\pN{]*(?:(?:API )?Error:?\s+)?(?:[\w.]+\.)?(\w+(?:Error|Exception|Exhausted)):\s`)
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// HeaderReset reads the headers of an answer received at a time: Claude's plan, Codex's used-up windows, general
-// headers, empty windows, the one window of routers and of the IETF's draft. Zero for none.
+// HeaderReset returns the reset in an answer's headers, by precedence: Claude's plan, Codex's used-up windows,
+// general headers, empty windows, the single window of routers and the IETF's draft. Zero for none.
 func HeaderReset(h http.Header, received time.Time) time.Time {
 	var plan, window time.Time
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
@@ -37,9 +37,8 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 	)
 }
 
-// onlyWindow reads X-RateLimit-Reset and RateLimit-Reset without a window's name: a unix time in seconds or
-// milliseconds (OpenRouter, GitHub), or seconds to wait (the IETF's draft). A window with something left does not
-// count.
+// onlyWindow parses X-RateLimit-Reset and RateLimit-Reset without a window's name: unix seconds or milliseconds
+// (OpenRouter, GitHub), or seconds to wait (IETF draft). A window with something left does not count.
 func onlyWindow(h http.Header, received time.Time) time.Time {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		left := h.Get(prefix + "Remaining")
@@ -55,7 +54,7 @@ func onlyWindow(h http.Header, received time.Time) time.Time {
 	return time.Time{}
 }
 
-// emptyWindows is when the last empty window opens: Anthropic gives a time, OpenAI a duration.
+// emptyWindows returns when the last empty window opens. Anthropic gives a time, OpenAI a duration.
 func emptyWindows(h http.Header, received time.Time) time.Time {
 	var at time.Time
 	for name := range h {
@@ -75,7 +74,7 @@ func emptyWindows(h http.Header, received time.Time) time.Time {
 
 var anthropicWindow = regexp.MustCompile(`^(Anthropic-Ratelimit-.*-)Remaining$`)
 
-// number parses a non-negative number, -1 for none.
+// number parses a non-negative number; -1 for none.
 func number(s string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(n) || n < 0 {
@@ -84,14 +83,14 @@ func number(s string) float64 {
 	return n
 }
 
-// after is now plus a number of seconds, at most farthest; zero for a negative number.
+// after returns now plus seconds, at most farthest; zero for a negative number.
 func after(now time.Time, seconds float64) time.Time {
 	return ahead(now, min(seconds, farthest.Seconds()))
 }
 
 func between[T cmp.Ordered](v, least, most T) bool { return v >= least && v <= most }
 
-// unix parses seconds since 1970, or milliseconds, which are a thousand times as large; a smaller number is none.
+// unix parses seconds or milliseconds since 1970; zero for other numbers.
 func unix(s string) time.Time {
 	n := number(s)
 	switch {

@@ -13,22 +13,22 @@ var (
 	ofAPI = regexp.MustCompile(`(?i)api error|last error:|last status:|stream disconnected before|^\W*(?:http )?[45]\d\d\b`)
 	// failedCall matches a failed call with its status, and nothing else.
 	failedCall = regexp.MustCompile(`(?i)^[\w .:-]{0,40}\b(?:failed|returned|responded|answered|error)\b[\w :-]{0,30}\b[45]\d\d\b[\w :-]{0,40}[.!]?$`)
-	// errorBody matches a provider's answer that was printed unchanged.
+	// errorBody matches a provider's answer printed unchanged.
 	errorBody = regexp.MustCompile(`(?i)^(?:too many requests\s*:\s*)?(?:\d{3} )?\[?\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
-	// talk are words of texts about limits, and of code and tests: such a line reports no refusal.
+	// talk matches words of texts about limits, code and tests: such a line is no refusal.
 	talk = regexp.MustCompile(`\b(?:i|i've|i'll|i'd|should|would|could|when|if|where|how|whether|means?|tests?|tested|pass(?:es|ed)?|limiter|expect\w*|assert\w*|want|wanted|got|func|config\w*|handl\w+|` +
 		`implement\w*|add(?:s|ed)|fix(?:es|ed)|rais(?:es|ed)|chang(?:es|ed)|panic|shown|grep|todo|fixme|warn(?:s|ed)?|returns?|is returned)\b|\w\.\w+:\d+|\(\)|[{}<>]|[:=]=`)
-	// opening are the few words that may begin a refusal.
+	// opening matches the few words that may begin a refusal.
 	opening = regexp.MustCompile(`^\s*(?:[\pL\w.'%/-]+[,:]?\s+){0,6}$`)
-	// tails may follow a refusal: the end of its sentence, or where, until when and what now.
+	// tails matches the text after a refusal: its sentence's end, or place, time and advice.
 	tails = regexp.MustCompile(`^[^\s.,;:!|·∙•()\[\-–—]*(?:\s(?:limits?|caps?|quota|credits?|errors?|has|have|been|is|was|reached|exceeded|exhausted|used up|too low|low|required|ceiling|thresholds?))*(?:\s*(?:$|[.,;:!|·∙•()\[–—]|-\s|resets?\b|(?:for|on|of|in|by|at|to|due|because|with|until|please|try|and|or|right now|available|usage|load|left|our|that restricts|set|too many|quickly|requests?)\b))`)
 )
 
-// maxLineText limits a line that is a refusal. Real ones have up to 600 bytes.
+// maxLineText limits a refusal's line. Real ones have up to 600 bytes.
 const maxLineText = 1024
 
-// isLine reports whether a line of plain output is a refusal and does not merely contain one: it begins with the
-// refusal, apart from labels of errors, and then the sentence ends or continues to the reset.
+// isLine reports whether a line of plain output is a refusal: apart from labels, it begins with the refusal, and the
+// sentence then ends or continues to the reset.
 func (e Evidence) isLine() bool {
 	line := strings.TrimSpace(e.Message)
 	if len(line) > maxLineText {
@@ -63,8 +63,8 @@ func (e Evidence) isLine() bool {
 	return false
 }
 
-// opens reports whether a sentence begins with a form's match, apart from a refusal's opening words, and ends or
-// continues like a refusal.
+// opens reports whether a sentence begins with a form's match, apart from opening words, and ends or continues like a
+// refusal.
 func opens(first string, form *regexp.Regexp) bool {
 	at := form.FindStringIndex(first)
 	if at == nil {
@@ -76,11 +76,11 @@ func opens(first string, form *regexp.Regexp) bool {
 	return tails.MatchString(first[at[1]:])
 }
 
-// alone matches a CLI's error in an answer's place: one line that opens with a label of errors.
+// alone matches a CLI's error as an answer: one line that begins with an error's label.
 var alone = regexp.MustCompile(`(?i)^\s*(?:[^\pL\pN{"'` + "`" + `\[]*(?:\[api error|api error|api call failed|(?:request|api|http|fatal|provider|llm|model)?\s?error|\w+error|fatal|failed to authenticate|please run /login)\b\s*[:·(\d]|\{\s*"(?:type"\s*:\s*"error"|error"\s*:)|\[?\s*(?:http )?(?:error )?[45]\d\d\b)`)
 
-// Instead reports whether a text that stands where an answer would is a provider's error, and what that means. Words
-// about an error are no error: the text must open as one, end with it, and be one that is known.
+// Instead reports whether a text that replaces an answer is a provider's error, and its meaning. The text must begin
+// as a known error and end with it.
 func Instead(e Evidence) (Reading, bool) {
 	text := strings.TrimSpace(e.Message)
 	if len(text) > maxLineText {
@@ -101,8 +101,8 @@ func Instead(e Evidence) (Reading, bool) {
 	return r, r.Kind != "" && !prose
 }
 
-// printedBody matches a provider's answer within a text: JSON, what Python prints of it, or a page.
+// printedBody matches a provider's answer in a text: JSON, Python's form of it, or a page.
 var printedBody = regexp.MustCompile(bodyStart.String() + `|\{\s*'|` + markup.String())
 
-// maxErrorLines is how many line breaks an error has at most that stands for an answer.
+// maxErrorLines limits the line breaks of an error that replaces an answer.
 const maxErrorLines = 3

@@ -6,19 +6,17 @@ import (
 	"strings"
 )
 
-// mention matches any text about a limit, in lower case and loosely: it only counts quotes.
+// mention matches any text about a limit, in lower case: it only counts quotes.
 var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
 	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
 	`|too many requests\b|out of (?:credits|extra usage)`)
 
-// Commands print much, so mention is tried only around parts of words that each mention has; none in capitals.
+// mention is tried only around cues, since commands print much. Each mention has a cue, never in capitals.
 var cues = []string{"imit", "uota", "equests", "ut of "}
 
-// around is how many bytes on each side of a cue are checked, longestWord how many more to the end of a word, which
-// could otherwise be mistaken.
+// around is the number of bytes checked on each side of a cue; longestWord extends them to the end of a word.
 const around, longestWord = 32, 256
 
-// Mentioned reports whether one of the texts is about a limit.
 func Mentioned(texts ...string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool {
 		return slices.ContainsFunc(cues, func(cue string) bool { return mentionedAt(text, cue) })
@@ -39,7 +37,7 @@ func mentionedAt(text, cue string) bool {
 	}
 }
 
-// about is the text around a position.
+// about returns the text around a position.
 func about(text string, at int) string {
 	after := text[min(len(text), at+around):min(len(text), at+longestWord)]
 	next := strings.TrimLeft(after, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

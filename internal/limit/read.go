@@ -17,26 +17,25 @@ import (
 const (
 	// maxMessage limits a limit's message in characters.
 	maxMessage = 1 << 10
-	// maxFailureText limits the part of an error message that is read, in bytes.
+	// maxFailureText limits the parsed part of an error message in bytes.
 	maxFailureText = 8 << 10
 )
 
-// Reading is a refusal's meaning.
 type Reading struct {
 	// Kind is the run's ending; empty if unknown.
 	Kind     policy.Ending
 	ResetsAt time.Time // zero if unknown
 	Source   string    // of ResetsAt, as in policy.Limit
-	// Certainty is Certain from a field, Likely from words alone.
+	// Certainty is Certain from a field, Likely from words.
 	Certainty string
-	// OfAccount says that the refusal holds for every model of the account.
+	// OfAccount means that all models of the account are refused.
 	OfAccount bool
 	Message   string
-	// Reasons describe corrections: the kind by its length, the reset by its bounds.
+	// Reasons describe corrections of the kind and the reset.
 	Reasons []string
 }
 
-// Read reads a refusal. The same refusal gives the same kind wherever it was seen.
+// Read classifies a refusal. The same refusal gives the same kind from any source.
 func Read(e Evidence) Reading {
 	if e.Seen == Plain && !e.isLine() {
 		return Reading{}
@@ -58,7 +57,7 @@ func Read(e Evidence) Reading {
 	return r
 }
 
-// Limit describes a reading whose kind is a limit; false for others.
+// Limit returns a reading as a limit; false for other kinds.
 func (r Reading) Limit() (policy.Limit, bool) {
 	if !r.Kind.IsLimit() {
 		return policy.Limit{}, false
@@ -72,7 +71,7 @@ func (r Reading) Limit() (policy.Limit, bool) {
 	}, true
 }
 
-// keyLike matches a key, also a partly masked one.
+// keyLike matches a key, also partly masked.
 var keyLike = regexp.MustCompile(`\S*\*{2,}\S*|\b(?:(?:sk|pk|rk)[-_]|AIza)[\w-]{6,}`)
 
 func (e Evidence) shown() string {
@@ -91,9 +90,9 @@ func (e Evidence) time(r *Reading) {
 		return
 	}
 	at, source := e.reset()
-	quotas := e.body.Get("details.#.violations.#.quotaId").Raw // Google's used-up ones
+	quotas := e.body.Get("details.#.violations.#.quotaId").Raw // Google's used-up quotas
 	if perDay.MatchString(quotas) && at.Sub(e.Now) <= longWait {
-		at = time.Time{} // Gemini gives a client's retry delay with a daily quota
+		at = time.Time{} // Gemini sends a client's retry delay with a daily quota
 	}
 	why := ""
 	if !e.fixed() {
@@ -119,10 +118,10 @@ func (e Evidence) time(r *Reading) {
 	}
 }
 
-// fixed reports whether a field names the kind, so that the length of the wait does not change it.
+// fixed reports whether a field names the kind, so the wait's length does not change it.
 func (e Evidence) fixed() bool { return e.planRejected() || e.named(sentence.outspent) && e.field }
 
-// outranked is a field's kind, unless the words say more.
+// outranked returns the field's kind, unless the words mean a used-up plan.
 func (e Evidence) outranked(said policy.Ending) policy.Ending {
 	if e.Kind.IsLimit() && said == policy.UsageLimit {
 		return said
@@ -130,7 +129,7 @@ func (e Evidence) outranked(said policy.Ending) policy.Ending {
 	return cmp.Or(e.Kind, said)
 }
 
-// kind judges by the words first, then by the names, then by the status.
+// kind judges by the words, then the names, then the status.
 func (e Evidence) kind() policy.Ending {
 	if e.page() {
 		return policy.Disconnected
@@ -158,7 +157,7 @@ func (e Evidence) kind() policy.Ending {
 	return cmp.Or(e.refusal(said), e.rest(own))
 }
 
-// refusal is the limit by the words, the names or the status.
+// refusal returns the limit by the words, the names or the status.
 func (e Evidence) refusal(said policy.Ending) policy.Ending {
 	switch {
 	case e.Status >= 500, e.named(sentence.crowded):
@@ -175,7 +174,7 @@ func (e Evidence) refusal(said policy.Ending) policy.Ending {
 	return e.login()
 }
 
-// login is Auth if the account or its key is refused.
+// login returns Auth if the account or its key is refused.
 func (e Evidence) login() policy.Ending {
 	switch {
 	case e.Status == http.StatusForbidden && ofOneThing.MatchString(e.own):
@@ -190,7 +189,7 @@ func (e Evidence) login() policy.Ending {
 	return ""
 }
 
-// names are the error's names, unchanged and as words, each on a line.
+// names returns the error's names, unchanged and as words, one per line.
 func (e Evidence) names() string {
 	all := ""
 	for _, name := range e.Names {
@@ -211,7 +210,7 @@ func (e Evidence) rest(own string) policy.Ending {
 	return cmp.Or(ending, statuses[e.Status])
 }
 
-// statuses map HTTP statuses to endings, if no word decides.
+// statuses map HTTP statuses to endings if no word decides.
 var statuses = map[int]policy.Ending{
 	http.StatusNotFound:              policy.Misconfigured,
 	http.StatusRequestTimeout:        policy.Disconnected,
@@ -221,22 +220,22 @@ var statuses = map[int]policy.Ending{
 var (
 	authName   = regexp.MustCompile(`(?i)auth|api_?key|permission|forbidden|access_?denied|account_deactivated|login`)
 	serverName = regexp.MustCompile(`(?i)^(?:internal|internal_error|api_error|server_error|unavailable)$`)
-	// hasteName are names of rates without a word for it: Google's for every quota, and OpenAI's types.
+	// hasteName matches rate names without a word for it: Google's for every quota, and OpenAI's types.
 	hasteName   = regexp.MustCompile(`(?i)^(?:resource_?exhausted(?:exception)?|requests|tokens)$`)
 	requestName = regexp.MustCompile(`(?i)^invalid|unknown|unsupported|not_?found|malformed|validation`)
-	// echoName are names of errors about a part of the request.
+	// echoName matches names of errors about a part of the request.
 	echoName = regexp.MustCompile(`(?i)^(?:invalid_(?:value|param|type|json|prompt|image|function)|unknown_|unsupported|malformed|missing)|not_?found`)
-	// accountName are names of a login that is refused for every model.
+	// accountName matches names of a login refused for all models.
 	accountName = regexp.MustCompile(`(?i)authenti|unauth|api_?key|account`)
-	// ofOneThing matches a missing permission for a part of the request and not for the account.
+	// ofOneThing matches a missing permission for a part of the request.
 	ofOneThing = regexp.MustCompile(`(?i)\b(?:files?|caches?|cached ?contents?|models?|tuned ?models?|corpus|corpora|containers?|skills?|beta|feature)\b|cachedContent`)
-	// echoed are words of an error about the request, which may repeat it.
+	// echoed matches words of an error about the request, which may repeat the request.
 	echoed = regexp.MustCompile("[\"`“”]|'[^']{3,}'|\\b(?:invalid|unknown|unexpected|unsupported|unrecognized|malformed|expected|must be|parameter|field|values?|headers?|role|property|" +
 		"schema|argument|exist|not found|permission|is no)\\b|^[^:]{0,40}\\b(?:model|file|tool|name|message|content)s?\\b[^:]{0,20}:")
 )
 
-// page reports whether the answer is not the API's: a sign-in page, a CDN's challenge, a gateway's error. A page
-// with status 429 is its sender's limit.
+// page reports whether the answer is not the API's: a sign-in page, a CDN's challenge, a gateway's error. A page with
+// status 429 is its sender's limit.
 func (e Evidence) page() bool {
 	if e.Status == http.StatusTooManyRequests {
 		return false
@@ -262,8 +261,8 @@ func (e Evidence) nameMatches(form *regexp.Regexp) bool {
 	return slices.ContainsFunc(e.Names, form.MatchString)
 }
 
-// namedUsage reports whether a name means that something is used up, or money, such as billing_error. A "quota" is
-// a minute's as well as a month's, so a message about haste outranks the name.
+// namedUsage reports whether a name means used-up quota or money, such as billing_error. Since a "quota" may be a
+// minute's, a message about too much at once overrides it.
 func (e Evidence) namedUsage(said policy.Ending) bool {
 	return e.named(func(s sentence) bool {
 		elastic := strings.Contains(string(s), "quota")
@@ -279,11 +278,11 @@ func (e Evidence) namedUsage(said policy.Ending) bool {
 	})
 }
 
-// hasteNamed reports whether a name means that too much came at once.
+// hasteNamed reports whether a name means too much at once.
 func (e Evidence) hasteNamed() bool { return e.nameMatches(hasteName) || e.named(sentence.hurried) }
 
-// said is the limit by the message's words: usage_limit, overloaded, rate_limited or none. In an error about the
-// request, which may repeat the agent's words, only words that do not concern the request count.
+// said returns the limit by the message's words: usage_limit, overloaded, rate_limited or none. In an error about the
+// request, words that may repeat the request do not count.
 func (e Evidence) said(own string) policy.Ending {
 	ofRequest := e.ofRequest()
 	if ofRequest && e.echoes(own) {
@@ -305,8 +304,7 @@ func (e Evidence) said(own string) policy.Ending {
 	return ""
 }
 
-// hastens reports whether a name means that too much came at once, and the message only mentions a quota, which may
-// be a minute's or a month's.
+// hastens reports whether a name means too much at once and the message only mentions a quota.
 func (e Evidence) hastens(own string) bool {
 	if !e.named(sentence.hurried) {
 		return false
@@ -343,7 +341,7 @@ func (e Evidence) echoes(own string) bool {
 	return e.nameMatches(echoName) || echoed.MatchString(own)
 }
 
-// tooLarge reports whether a single request exceeds the limit per minute. Waiting does not help then.
+// tooLarge reports whether a single request exceeds the limit per minute, so waiting does not help.
 func tooLarge(own string) bool {
 	if soleRequest.MatchString(own) {
 		return true
@@ -355,10 +353,10 @@ func tooLarge(own string) bool {
 	return number(strings.ReplaceAll(m[2], ",", "")) > number(strings.ReplaceAll(m[1], ",", ""))
 }
 
-// asksFor matches "Limit 30000, Requested 47890" of OpenAI and Groq.
+// asksFor matches "Limit 30000, Requested 47890" (OpenAI, Groq).
 var asksFor = regexp.MustCompile(`\blimit:? ([\d,]+)\b.{0,40}\brequested:? ([\d,]+)\b`)
 
-// ofAccount reports whether a limit holds for every model of the account.
+// ofAccount reports whether a limit applies to all models of the account.
 func (e Evidence) ofAccount(kind policy.Ending) bool {
 	own := plainWords(e.own)
 	switch {
@@ -377,7 +375,7 @@ func (e Evidence) ofAccount(kind policy.Ending) bool {
 // modelOnly matches a used-up limit of one model.
 var modelOnly = regexp.MustCompile(`\b(?:this|the|selected|requested) model\b|\bmodel \S+|\bfor (?:gpt|claude|gemini|opus|sonnet|haiku|fable)`)
 
-// reset finds the limit's end and its source: a field, a header, last the sentence.
+// reset returns the limit's end and its source: a field, a header, else the sentence.
 func (e Evidence) reset() (time.Time, string) {
 	routed := http.Header{} // OpenRouter repeats a provider's headers in the body
 	e.body.Get("metadata.headers").ForEach(func(name, v gjson.Result) bool {
@@ -399,7 +397,7 @@ func (e Evidence) reset() (time.Time, string) {
 	return at, policy.SourceText
 }
 
-// detailedReset reads the details of Google's errors, the quota's reset before the delay.
+// detailedReset reads the details of Google's errors: the quota's reset, else the delay.
 func (e Evidence) detailedReset() time.Time {
 	detail := func(field string) string { return e.body.Get("details.#." + field + "|0").String() }
 	at, _ := time.Parse(time.RFC3339, detail("metadata.quotaResetTimeStamp")) // zero for none

@@ -5,27 +5,27 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	_ "time/tzdata" // messages name zones, and the image has no zone files
+	_ "time/tzdata" // messages name zones; the image has no zone files
 )
 
-// maxResetText limits the part of a message that is searched for a time.
+// maxResetText limits the part of a message searched for a time.
 const maxResetText = 4 << 10
 
 var (
-	// epochField is a unix time named as a reset, or after the bar of Claude Code's "usage limit
+	// epochField matches a unix time named as a reset, or after the bar of Claude Code's "usage limit
 	// reached|1760004000".
 	epochField = regexp.MustCompile(`(?i)(?:resets?_?at|reset_?time(?:stamp)?|reset_?after_?time|\|)["']?\s*[:=]?\s*["']?(\d{10}|\d{13})(?:\D|$)`)
-	// secondsField is a number of seconds to wait, as in headers and error bodies.
+	// secondsField matches seconds to wait, as in headers and error bodies.
 	secondsField = regexp.MustCompile(`(?i)(?:resets?_?(?:in|after)_?seconds|retry[-_ ]?after(?:[-_]?seconds)?|retry_?delay)["']?\s*[:=]?\s*["']?(\d{1,8}(?:\.\d+)?)\s*(?:s\b|seconds?\b|["',;.})\]]|\s|$)`)
-	// lead precedes a reset time; a time without it may be anything, such as a log line's.
+	// lead precedes a reset time. Other times may be anything, such as a log line's.
 	lead = regexp.MustCompile(`(?i)\b(?:resets?(?:_?at)?|resetting|regain access|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
 	// filler may separate the lead and the time.
 	filler = regexp.MustCompile(`(?i)^[\s:=~"']*(?:(?:at|on|by|in|after|until|for|about|around|less than|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
 )
 
-// ResetTime parses a reset time from a message. Clock times without a zone are in zone (nil: UTC), relative ones
-// count from now, a past clock time means its next occurrence. A time beyond the window that the text names has
-// passed, so it returns now. False if the text names none; it never guesses.
+// ResetTime parses a reset time from a message. Clock times without a zone are in zone (nil: UTC); relative ones
+// count from now; a past clock time means its next occurrence. A time beyond the window that the text names has
+// passed, so it returns now. False for none; it never guesses.
 func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	text = text[:min(len(text), maxResetText)]
 	if zone == nil {
@@ -41,8 +41,7 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 	return at, !at.IsZero()
 }
 
-// windows are the named windows with their lengths. Claude's sessions have five hours. Months and days are the
-// longest that exist.
+// windows are named windows with their longest lengths. Claude's sessions have five hours.
 var windows = []struct {
 	words *regexp.Regexp
 	lasts time.Duration
@@ -56,7 +55,7 @@ var windows = []struct {
 
 var hourWindow = regexp.MustCompile(`(?i)\b(\d{1,2})[- ]?h(?:(?:ou)?rs?)? (?:\w+ )?(?:limits?|windows?|usage|quotas?|caps?|sessions?)\b`)
 
-// windowGrace is added, since resets are rounded up to whole minutes.
+// windowGrace allows for resets rounded up to whole minutes.
 const windowGrace = 10 * time.Minute
 
 func windowOf(text string) (longest time.Duration) {
@@ -71,7 +70,7 @@ func windowOf(text string) (longest time.Duration) {
 	return longest
 }
 
-// resetTime is ResetTime, or zero, like the parsers of parts.
+// resetTime is ResetTime, with zero for none.
 func resetTime(text string, now time.Time, zone *time.Location) time.Time {
 	if m := epochField.FindStringSubmatch(text); m != nil {
 		if at := unix(m[1]); !at.IsZero() {
@@ -99,10 +98,10 @@ func resetTime(text string, now time.Time, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// hoursLeft is a duration that is written like a clock time.
+// hoursLeft matches a duration written like a clock time.
 var hoursLeft = regexp.MustCompile(`(?i)^(\d{1,3}):(\d{2})(?::(\d{2}))?(\s*[ap]\.?m)?\b`)
 
-// in matches a text whose last word is "in".
+// in matches a text that ends with the word "in".
 var in = regexp.MustCompile(`(?i)(?:^|\s)in\s*$`)
 
 // countdown parses "in 2:30:00".
@@ -117,7 +116,7 @@ func countdown(between, rest string, now time.Time) time.Time {
 	return ahead(now, float64(atoi(m[1])*3600+atoi(m[2])*60+atoi(m[3])))
 }
 
-// ahead is now plus some seconds; zero for a negative number and beyond the farthest.
+// ahead returns now plus seconds; zero if negative or beyond farthest.
 func ahead(now time.Time, seconds float64) time.Time {
 	if !between(seconds, 0, farthest.Seconds()) {
 		return time.Time{}
@@ -125,7 +124,7 @@ func ahead(now time.Time, seconds float64) time.Time {
 	return now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// amount is one part of a duration: "2 days", "8h", "28ms".
+// amount matches one part of a duration: "2 days", "8h", "28ms".
 var amount = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,9})?)\s*([a-zA-Zµ]+)[\s,]*(?:and\s+)?`)
 
 // lasting parses a duration: "2 days 17 hours 14 minutes", "8h44m7s", "58 hours", "3600s".
@@ -150,7 +149,6 @@ func lasting(now time.Time, s string) time.Time {
 	return ahead(now, seconds)
 }
 
-// digit matches what begins with one.
 var digit = regexp.MustCompile(`^\d`)
 
 var units = map[string]float64{
@@ -166,8 +164,8 @@ var units = map[string]float64{
 	"w": 7 * 86400, "week": 7 * 86400, "weeks": 7 * 86400,
 }
 
-// plainForms rewrite other times as digits with AM or PM, for one grammar: the spaces of locale-aware formatters,
-// words for an amount or a time of day, the East Asian forms of a clock time.
+// plainForms rewrite times to digits with AM or PM: locale-aware spaces, words for an amount or a time of day, East
+// Asian clock times.
 var plainForms = []struct {
 	form  *regexp.Regexp
 	plain string

@@ -9,11 +9,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// wording is a part of a sentence by which CLIs and providers describe an ending.
+// wording is a part of a sentence that describes an ending.
 type wording struct {
-	words string // a regular expression, in any case
-	// source is its origin: a folder of recorded runs below testdata/agents, an issue of a project by its number,
-	// the reference of an API, or "alike": by analogy with a neighbouring wording, not seen yet.
+	words string // regular expression, in any case
+	// source is a folder of recorded runs below testdata/agents, an issue of a project, an API's reference, or
+	// "alike": by analogy, not seen yet.
 	source string
 }
 
@@ -34,17 +34,17 @@ const (
 	alike           = "alike"
 )
 
-// family are one ending's wordings, which are tried together.
+// family groups one ending's wordings.
 type family struct {
 	ending   policy.Ending
 	wordings []wording
 }
 
-// families are the wordings of endings without a family of words, in order, so the more specific come first. The wordings
-// of runEndings are read before the families of words, the others after.
+// families has the wordings of endings in order, specific ones first. The wordings of runEndings are read before the
+// families of words, the others after.
 var families = []family{
 	{policy.UsageLimit, []wording{
-		{ // of the account and not of one request
+		{ // of the account, not of one request
 			words:  `you(?:['’]ve| have) (?:been rate[- ]limited|hit a rate limit that)`,
 			source: "github/copilot-cli#2696",
 		},
@@ -187,14 +187,14 @@ var families = []family{
 	}},
 }
 
-// rule is a family as one expression.
+// rule is a compiled family.
 type rule struct {
 	ending  policy.Ending
 	words   string
 	wording *regexp.Regexp
 }
 
-// rules are compiled on first use: pawl also starts inside each sandbox, where none is used.
+// rules are compiled on first use: sandboxes start pawl without needing them.
 var rules = sync.OnceValue(func() (all []rule) {
 	for _, f := range families {
 		var words []string
@@ -207,15 +207,15 @@ var rules = sync.OnceValue(func() (all []rule) {
 	return all
 })
 
-// runEndings are about the run, so they are checked before limits: a "maximum budget" is no account's.
+// runEndings concern the run and are checked before limits: a "maximum budget" is no account's.
 var runEndings = []policy.Ending{policy.ContextOverflow, policy.CutOff, policy.TurnLimit, policy.SelfLoop, policy.NoAnswer}
 
-// ofRun is a text's ending of the run itself, "" for none.
+// ofRun returns a text's ending of the run itself; "" for none.
 func ofRun(text string) policy.Ending {
 	return wordedAs(text, func(e policy.Ending) bool { return e == policy.UsageLimit || slices.Contains(runEndings, e) })
 }
 
-// worded is a text's ending by the table, "" for none.
+// worded returns a text's ending by the table; "" for none.
 func worded(text string) policy.Ending {
 	return wordedAs(text, func(policy.Ending) bool { return true })
 }

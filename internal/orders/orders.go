@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Actor is who gives a command, where and when.
+// Actor is the user who gives a command, with place and time.
 type Actor struct {
 	Login string
 	ID    int64  // at GitHub; 0 for a shell user
@@ -21,26 +21,26 @@ type Actor struct {
 	At    time.Time
 }
 
-// Log is the database's part for commands about threads and repositories.
+// Log is the part of the database that commands need.
 type Log interface {
 	Events(ctx context.Context, t thread.ID, after int64) ([]thread.Event, error)
 	Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (int, error)
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 }
 
-// The commands about a thread, by their names in comments.
+// Commands about a thread, by their names in comments.
 const (
 	Retry  = "retry"
 	Stop   = "stop"
 	Resume = "resume"
 )
 
-// CannotError says why a command was not carried out. Nothing was changed.
+// CannotError explains why a command changed nothing.
 type CannotError string
 
 func (e CannotError) Error() string { return string(e) }
 
-// Cannot says why a command about a thread would have no effect now; empty if it would.
+// Cannot returns why a command about a thread would have no effect now; else empty.
 func Cannot(order string, s thread.State) string {
 	if !s.Tracked() {
 		return "Pawl was never asked to work here"
@@ -95,8 +95,8 @@ func decided(s thread.State, action policy.Action) bool {
 	return s.Decision != nil && s.Decision.Action == action
 }
 
-// OnThread carries out a command about a thread, or about the issue of Pawl's pull request. Without an effect the
-// error is a CannotError.
+// OnThread executes a command about a thread, or about the issue of Pawl's pull request. If it would have no effect,
+// the error is a CannotError.
 func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, by Actor) error {
 	t, err := db.Resolve(ctx, t)
 	if err != nil {
@@ -112,7 +112,7 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 	return give(ctx, db, order, t, s, by)
 }
 
-// give appends a command once: repeating it before anything has happened has no effect.
+// give appends a command once: repetitions before anything happened have no effect.
 func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Actor) error {
 	f := thread.Feedback{
 		Source:  policy.FromButton,
@@ -134,7 +134,7 @@ func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State
 	return err
 }
 
-// PausedBy is who paused a repository; nil if it is not paused.
+// PausedBy returns who paused a repository; nil if it is not paused.
 func PausedBy(ctx context.Context, db Log, owner, name string) (*thread.Operated, error) {
 	events, err := db.Events(ctx, thread.RepoLog(owner, name), 0)
 	if err != nil {
@@ -143,7 +143,7 @@ func PausedBy(ctx context.Context, db Log, owner, name string) (*thread.Operated
 	return thread.Paused(events)
 }
 
-// Pausing is the command that toggles a repository's pause; by is who paused it, nil for none.
+// Pausing returns the command that toggles a repository's pause; by is nil if it is not paused.
 func Pausing(by *thread.Operated) string {
 	if by != nil {
 		return "unpause"
@@ -151,8 +151,7 @@ func Pausing(by *thread.Operated) string {
 	return "pause"
 }
 
-// OnRepository carries out a command that pauses or unpauses a repository. Without an effect the error is a
-// CannotError.
+// OnRepository pauses or unpauses a repository. If it would have no effect, the error is a CannotError.
 func OnRepository(ctx context.Context, db Log, order, owner, name string, by Actor) error {
 	switch order {
 	case "pause":
@@ -176,7 +175,7 @@ func Pause(ctx context.Context, db Log, owner, name string, by Actor) error {
 	return operated(ctx, db, thread.RepoLog(owner, name), thread.OperatedPause, "", by)
 }
 
-// Unpause ends the pause, and resumes the threads that stopped for it. It returns how many.
+// Unpause ends the pause, resumes the threads that stopped for it, and returns their number.
 func Unpause(ctx context.Context, db Log, owner, name string, by Actor) (resumed int, err error) {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
@@ -249,19 +248,18 @@ func CloseBreaker(ctx context.Context, db *store.Store, account string, by Actor
 	return err
 }
 
-// RetryDelivery retries an unhandled delivery, or with store.AllUnhandled each of them. It returns how many.
+// RetryDelivery retries an unhandled delivery, or with store.AllUnhandled all of them. It returns their number.
 func RetryDelivery(ctx context.Context, db *store.Store, guid string, by Actor) (n int, err error) {
 	n, err = db.RetryDelivery(ctx, guid)
 	return logged(ctx, db, n, err, thread.OperatedDelivery, guid, by)
 }
 
-// DismissDelivery marks it as handled.
+// DismissDelivery marks a delivery as handled.
 func DismissDelivery(ctx context.Context, db *store.Store, guid string, by Actor) (n int, err error) {
 	n, err = db.DismissDelivery(ctx, guid)
 	return logged(ctx, db, n, err, thread.OperatedDismissal, guid, by)
 }
 
-// logged logs an action on n deliveries.
 func logged(ctx context.Context, db *store.Store, n int, err error, what, guid string, by Actor) (int, error) {
 	switch {
 	case err != nil:

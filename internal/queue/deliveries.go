@@ -9,18 +9,17 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// DeliveryTimeout bounds the handling of one delivery. It exceeds the sum of its parts' deadlines: a delivery cut off
-// because GitHub is slow would begin again and again.
+// DeliveryTimeout limits the handling of one delivery. It exceeds the sum of its parts' deadlines: otherwise a
+// delivery would start again and again while GitHub is slow.
 const DeliveryTimeout = 10 * time.Minute
 
-// One process's memory of the deliveries that it stored and will handle. Their rows are the queue: what does not
-// fit here, or is lost with the process, becomes due there after a while. Payloads beyond inboxBytes are read from
-// their rows.
+// Limits of one process's queued deliveries. The rows are the queue: others become due there later. Payloads beyond
+// inboxBytes are read from their rows.
 const (
 	deliveryWorkers = 8
 	inboxDeliveries = 20000
 	inboxBytes      = 8 << 20
-	// deliveriesAtOnce limits the due deliveries of one claim: a dying process keeps no more from the others.
+	// deliveriesAtOnce limits one claim, so that a dying process holds few.
 	deliveriesAtOnce = 4 * deliveryWorkers
 )
 
@@ -29,9 +28,9 @@ const (
 type inbox struct {
 	handle  func(context.Context, thread.Delivery) error
 	logger  *slog.Logger
-	urgent  chan *thread.Delivery // a pointer, since empty slots take memory, too
+	urgent  chan *thread.Delivery // pointers, since empty slots take memory too
 	waiting chan *thread.Delivery
-	emptied chan struct{} // none is waiting any more
+	emptied chan struct{} // none is waiting
 
 	mu    sync.Mutex
 	here  map[string]bool // GUIDs waiting or being handled
@@ -43,7 +42,7 @@ func newInbox(handle func(context.Context, thread.Delivery) error, logger *slog.
 		here: map[string]bool{}, emptied: make(chan struct{}, 1)}
 }
 
-// put adds what fits and is new. It never blocks.
+// put adds new deliveries while there is space. It never blocks.
 func (in *inbox) put(deliveries []thread.Delivery) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -62,7 +61,7 @@ func (in *inbox) put(deliveries []thread.Delivery) {
 		case to <- &d:
 			in.here[d.GUID] = true
 			in.bytes += len(d.Payload)
-		default: // full; this one becomes due in its row
+		default: // full: this delivery becomes due in its row
 		}
 	}
 }
@@ -110,8 +109,7 @@ func (in *inbox) next(ctx context.Context) *thread.Delivery {
 	}
 }
 
-// one handles a delivery within its time limit. The handler has stored a failed one's next try; if it could not,
-// its claim ends.
+// one handles a delivery within its time limit. The handler has stored a failed one's next try; else its claim ends.
 func (in *inbox) one(ctx context.Context, d thread.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, DeliveryTimeout)
 	defer cancel()

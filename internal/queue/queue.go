@@ -26,21 +26,19 @@ type Store interface {
 	Listen(ctx context.Context, wake func())
 }
 
-// Options are the queue's parts; all except Halted are required.
+// Options are the queue's parts. Only Halted is optional.
 type Options struct {
 	Store   Store
 	Node    string
-	Workers int // concurrent steps, and so attempts
+	Workers int // concurrent steps and attempts
 	// HandleDelivery handles one stored delivery, perhaps given only by its GUID. It stores the result and the next
-	// try, and must do nothing for a handled delivery.
+	// try, and does nothing for a handled delivery.
 	HandleDelivery func(ctx context.Context, d thread.Delivery) error
-	// Step works on a thread whose lease was requested at a time, releases the lease, and stores when the thread is
-	// due again, even after a failure. ctx ends when the queue stops; the step should then leave a state to continue
-	// from.
+	// Step works on a thread whose lease was requested at a time. It releases the lease and stores when the thread is
+	// due again, even after a failure. When ctx ends, it should leave a state to continue from.
 	Step  func(ctx context.Context, l thread.Lease, asked time.Time) error
 	Sweep func(ctx context.Context) error // called every SweepInterval; must not take longer
-	// Halted says why this process must claim nothing now; nil, as its answer or itself, if it may. Running work
-	// continues.
+	// Halted returns why this process must claim nothing now, else nil. Running work continues.
 	Halted func() error
 	Logger *slog.Logger
 }
@@ -48,17 +46,16 @@ type Options struct {
 const SweepInterval = 5 * time.Second
 
 const (
-	// pollInterval is the longest delay of work without a wake-up: a wait's end, or a lost notification. A look
-	// takes three index reads.
+	// pollInterval limits the delay of work without a wake-up: a wait's end, or a lost notification. Each poll takes
+	// three index reads.
 	pollInterval = time.Second
 	// claimTime limits one claim, which takes milliseconds.
 	claimTime = 10 * time.Second
-	// threadsAtOnce limits one claim's threads, so that other nodes get theirs meanwhile.
+	// threadsAtOnce limits one claim, so that other nodes get threads too.
 	threadsAtOnce = 8
 )
 
-// Queue claims due work and does it: threads by steps, deliveries by their handler. It implements store.Queue, also
-// before Start.
+// Queue claims due work and does it. It implements store.Queue, also before Start.
 type Queue struct {
 	o     Options
 	woken chan struct{} // threads may be due
@@ -95,8 +92,8 @@ func (q *Queue) Drain(ctx context.Context) error {
 	return await(ctx, &q.steps)
 }
 
-// Stop claims nothing more, ends the running steps' contexts so that they leave a state to continue from, and waits
-// for them until ctx ends. Unfinished work is due in its row, for the next Start or another node.
+// Stop claims nothing more, ends the running steps' contexts, and waits for them until ctx ends. Unfinished work
+// stays due in its row.
 func (q *Queue) Stop(ctx context.Context) error {
 	if q.end == nil {
 		return nil
@@ -124,7 +121,7 @@ func (q *Queue) Committed(threads bool, deliveries []thread.Delivery) {
 	q.inbox.put(deliveries)
 }
 
-// wake starts another look at the threads. A second call before that has no effect: the look sees both.
+// wake requests a claim of threads. Calls before the claim are merged.
 func (q *Queue) wake() {
 	select {
 	case q.woken <- struct{}{}:
@@ -132,8 +129,8 @@ func (q *Queue) wake() {
 	}
 }
 
-// claimThreads claims as many threads as there are free workers, whenever any may be due, until ctx ends. Their
-// steps continue until work ends.
+// claimThreads claims threads for free workers, whenever any may be due, until ctx ends. Their steps continue until
+// work ends.
 func (q *Queue) claimThreads(ctx, work context.Context) {
 	free := semaphore.NewWeighted(int64(q.o.Workers))
 	for free.Acquire(ctx, 1) == nil {
@@ -157,13 +154,13 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 		case <-ctx.Done():
 			return
 		case <-q.woken:
-		// Random, so that no node always comes first: it may lack a slot for an attempt that another node has.
+		// Random, so that no node is always first: it may lack a slot for an attempt that another node has.
 		case <-time.After(pollInterval/2 + rand.N(pollInterval)):
 		}
 	}
 }
 
-// Trouble is the last error of claiming threads; nil for success.
+// Trouble returns the last error of claiming threads; nil for success.
 func (q *Queue) Trouble() error {
 	if err := q.failed.Load(); err != nil {
 		return *err
@@ -185,7 +182,7 @@ func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
 	return leases
 }
 
-// step works on one thread. A panicking one has stored its next try, like any failure.
+// step works on one thread. A panicking step has stored its next try.
 func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
 	id := slog.String("thread", l.Thread.String())
 	defer func() {
@@ -196,7 +193,7 @@ func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
 	q.warn(ctx, q.o.Step(ctx, l, asked), "a step failed; retrying", id)
 }
 
-// claimDeliveries claims due deliveries, a few at a time and only while this process has no others.
+// claimDeliveries claims a few due deliveries while this process has no others.
 func (q *Queue) claimDeliveries(ctx context.Context) {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
@@ -218,7 +215,7 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 	}
 }
 
-// sweep sweeps at once, after a possible crash, and then periodically.
+// sweep runs at once, after a possible crash, and then periodically.
 func (q *Queue) sweep(ctx context.Context) {
 	for {
 		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; retrying")

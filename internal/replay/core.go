@@ -13,10 +13,10 @@ import (
 
 type entry struct {
 	thread.Event
-	// Echo says that a wrapper reported the remark. Once policy has stopped, such a remark cannot be distinguished
-	// from one about the attempts that it prevents.
+	// Echo means that a wrapper reported the remark. After policy has stopped, it may concern the attempts that
+	// policy prevents.
 	Echo bool
-	// Untimed says that the recording has no time for it; At is only for the order.
+	// Untimed means that the recording has no time for it; At only orders.
 	Untimed bool
 }
 
@@ -26,13 +26,13 @@ type decided struct {
 	Started, Ended time.Time
 	Untimed        bool
 	Notes          []string
-	// Avoided means that policy would not have started the attempt; Decision is the one that prevented it.
+	// Avoided means that policy would not have started the attempt; Decision prevented it.
 	Avoided  bool
 	Decision policy.Decision
 }
 
-// playBack runs policy on a recording. Policy's decisions replace the recorded ones, so an attempt that it would
-// not have started does not affect what follows.
+// playBack runs policy on a recording. Policy's decisions replace the recorded ones, so avoided attempts do not
+// affect later decisions.
 func playBack(entries []entry, cfg config.Server) ([]decided, error) {
 	p := player{
 		cfg:    cfg,
@@ -69,7 +69,7 @@ type player struct {
 	at   time.Time
 	// dirty means that events were kept since the last decision.
 	dirty bool
-	// avoiding says that the recording has continued after policy stopped.
+	// avoiding means that the recording has continued after policy stopped.
 	avoiding bool
 	shared   shared
 	last     policy.Decision
@@ -125,7 +125,7 @@ func (p *player) put(kind thread.Kind, seq int64, at time.Time, data any) error 
 	return nil
 }
 
-// decide asks policy if there is something to decide, and returns the decided state.
+// decide calls policy if there is something to decide, and returns the state.
 func (p *player) decide(now time.Time) (thread.State, error) {
 	st, err := thread.Fold(p.kept)
 	if err != nil {
@@ -144,7 +144,7 @@ func (p *player) decide(now time.Time) (thread.State, error) {
 	return st, err
 }
 
-// tell assigns the last decision to the attempt before it; if feedback changed it, both.
+// tell assigns the last decision to the previous attempt.
 func (p *player) tell() {
 	if len(p.out) == 0 {
 		return
@@ -170,8 +170,8 @@ func (p *player) tell() {
 	}
 }
 
-// recorded is a recorded decision. It is kept only if it ended the run although policy would continue: the
-// repository's configuration, or Pawl's own failure, ended what no attempt of the recording continues.
+// recorded handles a recorded decision. It is kept only if it ended the run although policy would continue: the
+// repository's configuration or Pawl's own failure ended it for good.
 func (p *player) recorded(e thread.Event) error {
 	var d thread.Decided
 	if err := json.Unmarshal(e.Data, &d); err != nil {
@@ -226,8 +226,8 @@ func (p *player) start(e entry) error {
 	return p.put(thread.KindAttemptStarted, e.Seq, e.At, a)
 }
 
-// attempts reports whether the last decision leads to an attempt. A backoff delays it; after any other wait the
-// recorded attempt would have been at another time.
+// attempts reports whether the last decision leads to an attempt. A backoff only delays it; after other waits the
+// recorded attempt would not have started then.
 func (p *player) attempts() bool {
 	switch p.last.Action {
 	case policy.DoAttempt:
@@ -265,11 +265,11 @@ func (p *player) end(e entry) error {
 	return nil
 }
 
-// shared is the shared state if this thread were the only one.
+// shared is the state shared by threads, as if this thread were the only one.
 type shared struct {
 	breakers  map[string]policy.Breaker
 	cooldowns map[string]policy.Rest
-	arms      []policy.Backend // the recording's, without what holds them back
+	arms      []policy.Backend // the recording's, without limits
 }
 
 func (s *shared) knows(a thread.Started, cfg config.Server) {
@@ -286,7 +286,7 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 	}
 }
 
-// end notes an attempt's consequences for its account and its backend.
+// end applies an attempt's effects on its account and backend.
 func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
 	if v := l.Severity.Loop(a.Receipt); v.Class != policy.None {
@@ -295,7 +295,7 @@ func (s *shared) end(a policy.Attempt, l policy.Limits) {
 }
 
 func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy.Facts {
-	// Another server's configuration caused the narrowing's problems.
+	// Problems concern another server's configuration.
 	effective, _ := cfg.Narrow(st.Repo)
 	f := st.Facts(now)
 	f.Limits = effective.Policy.Limits

@@ -65,12 +65,13 @@ func readFile(file, cli string, open Opener, rec *recording) error {
 	return readTranscript(b, cli, rec)
 }
 
-// NotUnderstood is the error of input that is no recording, with the reason.
+// NotUnderstood explains why input is no recording.
 type NotUnderstood string
 
 func (e NotUnderstood) Error() string { return string(e) }
 
-// Open unpacks a recording and returns its beginning, which shows its kind. Empty or binary input is NotUnderstood.
+// Open unpacks a recording and returns its beginning, which identifies its kind. Empty or binary input is
+// NotUnderstood.
 func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	b = bufio.NewReaderSize(in, sniffed)
 	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -97,7 +98,7 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	return b, start, nil
 }
 
-// Unwrap returns the agent's output in a wrapper's log, one JSON object a line, and other input unchanged.
+// Unwrap returns the agent's output in a wrapper's log, one JSON object per line. Other input is unchanged.
 func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	if _, ok := isWrapper(start); !ok {
 		return b
@@ -121,7 +122,7 @@ func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	return out
 }
 
-// sniffed is how much of a file shows its kind.
+// sniffed limits the beginning that identifies a file's kind.
 const sniffed = 256 << 10
 
 // isTrail recognises a trail by the beginning of its first event, which may have a long description.
@@ -139,7 +140,7 @@ func isTrail(start []byte) bool {
 	return true
 }
 
-// isWrapper looks for a line with a wrapper's head and returns the first one's time.
+// isWrapper returns the time of the first line with a wrapper's head.
 func isWrapper(start []byte) (time.Time, bool) {
 	for line := range bytes.Lines(start) {
 		if at, _, _, ok := lineHead(line); ok {
@@ -149,7 +150,7 @@ func isWrapper(start []byte) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// eachLine calls visit with each non-blank line, cut like a stream's.
+// eachLine calls visit with each non-blank line, truncated like a stream's.
 func eachLine(r io.Reader, visit func([]byte)) error {
 	return agent.ReadLines(r, func(line []byte) {
 		if len(line) > 0 {
@@ -158,10 +159,10 @@ func eachLine(r io.Reader, visit func([]byte)) error {
 	})
 }
 
-// maxEvent is the longest event of a trail in bytes; it must be complete.
+// maxEvent limits a trail's event in bytes; events must be complete.
 const maxEvent = 64 << 20
 
-// readTrail reads a thread's exported log, one event a line. Acts and questions do not affect decisions.
+// readTrail reads a thread's exported log, one event per line. Acts and questions do not affect decisions.
 func readTrail(r io.Reader, rec *recording) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)
@@ -208,7 +209,7 @@ func readTranscript(r io.Reader, cli string, rec *recording) error {
 	if started.IsZero() {
 		rec.note("The transcripts contain no times.")
 	}
-	// A transcript does not say why it was started. A user's request is the weakest assumption.
+	// A transcript does not tell why it was started. A user's request is the weakest assumption.
 	rec.remark(started, false, "a transcript of "+cli)
 	rec.attempt("", started, ended, report)
 	return err

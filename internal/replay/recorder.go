@@ -18,24 +18,22 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// recording is built from logs and transcripts.
 type recording struct {
 	entries []entry
-	// mentions counts limit texts quoted outside of attempts.
+	// mentions counts limit texts quoted outside attempts.
 	mentions int
 	notes    []string
-	severity policy.SeverityLimits // the thresholds of an edit loop, as in the solver
+	severity policy.SeverityLimits // thresholds of an edit loop, as in the solver
 	attempts int
 	seq      int64
-	at       time.Time // the last event's time; without any it counts seconds from year 1, only for the order
+	at       time.Time // the last event's time; without times, a counter of seconds from year 1
 	trail    bool      // a trail was read, which cannot be mixed with other input
-	err      error     // the first one; the recording is useless after it
-	// run is a run's output until its end is known, since a limit that resets at nine o'clock depends on it; runs
-	// use it one after another.
+	err      error     // first error
+	// run buffers a run's output until its end is known: a limit that resets at nine o'clock depends on it.
 	run bytes.Buffer
 }
 
-// add appends an event. Times never decrease; the zero time is unknown.
+// add appends an event. Times never decrease; zero is unknown.
 func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 	b, err := json.Marshal(data)
 	r.err = cmp.Or(r.err, err)
@@ -52,17 +50,17 @@ func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 	r.entries = append(r.entries, entry{Event: thread.Event{Seq: r.seq, Kind: kind, At: r.at, Data: b}, Echo: echo, Untimed: untimed})
 }
 
-// maxRemark limits the kept part of a remark, which is only shown.
+// maxRemark limits the displayed part of a remark.
 const maxRemark = 500
 
-// remark is a request for work, as far as the recording has it.
+// remark records a request for work.
 func (r *recording) remark(at time.Time, echo bool, said string) {
 	r.add(thread.KindFeedback, at, echo, thread.Feedback{
 		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: render.Line(said, maxRemark), Text: render.Line(said, maxRemark),
 	})
 }
 
-// attempt records one run of an agent; backend is the recording's name for it, or the CLI's name.
+// attempt records one run of an agent; backend is the recording's name, else the CLI's.
 func (r *recording) attempt(backend string, started, ended time.Time, p agent.Report) {
 	r.attempts++
 	backend = cmp.Or(backend, p.CLI)
@@ -70,7 +68,7 @@ func (r *recording) attempt(backend string, started, ended time.Time, p agent.Re
 	r.add(thread.KindAttemptEnded, ended, false, r.receipt(p, ended))
 }
 
-// receipt is the receipt that the solver would have logged, with reported file changes instead of trees.
+// receipt returns the receipt that the solver would have logged, with reported file changes instead of trees.
 func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	before := fmt.Sprintf("before attempt %d", r.attempts)
 	e := policy.Receipt{
@@ -87,7 +85,7 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		limit := *p.Limit
 		limit.Message = render.Line(limit.Message, maxRemark)
 		if ended.IsZero() && limit.Source != policy.SourceStructured {
-			// A clock time has no meaning without its day.
+			// A clock time needs its day.
 			limit.ResetsAt = time.Time{}
 		}
 		e.Limit = &limit
@@ -103,10 +101,10 @@ func (r *recording) note(n string) {
 	}
 }
 
-// estimated says that progress does not come from trees.
+// estimated explains progress without trees.
 const estimated = "Progress is an estimate: it says whether the agent reported file changes; what its shell commands changed is unknown."
 
-// runHead is how much output is used to detect the CLI, in bytes.
+// runHead limits the output used to detect the CLI, in bytes.
 const runHead = 64 << 10
 
 func (r *recording) line(b []byte) {
@@ -114,7 +112,7 @@ func (r *recording) line(b []byte) {
 	r.run.WriteByte('\n')
 }
 
-// inspect reads a run's output as one transcript and empties the buffer. cli may be empty to detect it.
+// inspect reads the buffered output as one transcript and empties the buffer. An empty cli is detected.
 func (r *recording) inspect(cli string, now time.Time) agent.Report {
 	if cli == "" {
 		cli = clis.Detect(r.run.Bytes()[:min(r.run.Len(), runHead)])
@@ -129,8 +127,8 @@ func (r *recording) inspect(cli string, now time.Time) agent.Report {
 	return p
 }
 
-// stamp is the time in a line of a stream, RFC 3339 or unix milliseconds; zero for none. Quoted text cannot match: its
-// quotes are escaped.
+// stamp returns the time in a stream's line, RFC 3339 or unix milliseconds; zero for none. Quoted text cannot match:
+// its quotes are escaped.
 func stamp(line []byte) time.Time {
 	_, rest, ok := bytes.Cut(line, []byte(`"timestamp":`))
 	if !ok {
@@ -142,7 +140,7 @@ func stamp(line []byte) time.Time {
 			return t.UTC()
 		}
 	default: // a number; anything else counts as 0
-		// Other lengths are not milliseconds between 2001 and 5138.
+		// Milliseconds between 2001 and 5138.
 		if ms := v.Int(); ms >= 1e12 && ms < 1e14 {
 			return time.UnixMilli(ms).UTC()
 		}

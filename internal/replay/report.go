@@ -19,10 +19,10 @@ type Report struct {
 	StoppedAfter    *int        `json:"stopped_after"`
 	Rule            policy.Rule `json:"rule"` // of the last decision
 	AvoidedAttempts int         `json:"avoided_attempts"`
-	// AvoidedSeconds is the recorded time from each stop to the next attempt that policy would have started, or to the
-	// recording's end.
+	// AvoidedSeconds is the recorded time from each stop to the next attempt that policy would have started, else to
+	// the recording's end.
 	AvoidedSeconds int64 `json:"avoided_seconds"`
-	// UsageLimitAttempts ended in a real limit; UsageLimitMentions only quoted one.
+	// UsageLimitAttempts hit a limit; UsageLimitMentions only quoted one.
 	UsageLimitAttempts int      `json:"usage_limit_attempts"`
 	UsageLimitMentions int      `json:"usage_limit_mentions"`
 	Notes              []string `json:"notes,omitempty"`
@@ -131,7 +131,7 @@ func (r Report) Print(w io.Writer) {
 	fmt.Fprintln(w, r.summary())
 }
 
-// alike is how many attempts from i on were avoided in the same way; they share a row.
+// alike counts the attempts from i on that were avoided in the same way; they share a row.
 func (r Report) alike(i int) int {
 	n := 1
 	for i+n < len(r.Attempts) && r.Attempts[i].avoidedAs(r.Attempts[i+n]) {
@@ -168,7 +168,7 @@ func (r Report) row(w io.Writer, i, n int) {
 func (r Report) summary() string {
 	limits := fmt.Sprintf("%s ended in a usage limit; texts that only quoted one: %d.", policy.Plural(r.UsageLimitAttempts, "attempt"), r.UsageLimitMentions)
 	saved := fmt.Sprintf("%d of %s", r.AvoidedAttempts, policy.Plural(r.RecordedAttempts, "attempt"))
-	if r.AvoidedSeconds > 0 { // otherwise the recording has no times
+	if r.AvoidedSeconds > 0 { // else the recording has no times
 		saved += fmt.Sprintf(" and %s", time.Duration(r.AvoidedSeconds)*time.Second)
 	}
 	saved += " saved"
@@ -185,12 +185,12 @@ func (r Report) summary() string {
 	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, render.Label(r.Rule), saved, limits)
 }
 
-// maxCell bounds a table cell, in characters.
+// maxCell limits a table cell in characters.
 const maxCell = 200
 
 func Streams() []string { return append(config.CLIs(), config.Plain) }
 
-// Files plays recordings back under a server's policy. cli is their format, one of Streams; empty to detect it.
+// Files plays recordings back under a server's policy. cli is their format, one of Streams; empty detects it.
 func Files(cfg config.Server, cli string, files []string, open Opener) (Report, error) {
 	rec, err := readRecordings(files, cli, open, cfg.Policy.Severity)
 	if err != nil {

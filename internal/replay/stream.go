@@ -13,7 +13,7 @@ import (
 // boundary reports whether an object of an agent's stream begins or ends a session, and which.
 func boundary(object []byte) (session string, first, last bool) {
 	if len(object) > maxBoundary {
-		// Events at the ends are short, except the last answer.
+		// First and last events are short, except the final answer.
 		return "", false, bytes.HasPrefix(object, []byte(`{"type":"result"`))
 	}
 	if !gjson.ValidBytes(object) {
@@ -30,15 +30,15 @@ func boundary(object []byte) (session string, first, last bool) {
 	case "init":
 		return o.Get("session_id").String(), true, false
 	}
-	// Output after a result of Claude Code in the same session belongs to it.
+	// Claude Code's output after a result belongs to its session.
 	return "", false, false
 }
 
 // maxBoundary exceeds the longest first event, which lists Claude Code's tools.
 const maxBoundary = 64 << 10
 
-// apiFailure is the last refusal in the log of an opencode fork, whose error event lacks the provider's answer and headers.
-// The zero value is none.
+// apiFailure is the last refusal in the log of an opencode fork, whose error event lacks the provider's answer and
+// headers.
 type apiFailure struct {
 	Message string            `json:"message"`
 	Status  int               `json:"statusCode"`
@@ -47,8 +47,8 @@ type apiFailure struct {
 	At      time.Time         `json:"-"`
 }
 
-// asOpencode converts the fork's events to opencode's: its error event, and each tool call once, at its end. It returns nil
-// for events that opencode does not print, and remembers refused requests.
+// asOpencode converts the fork's events to opencode's: its error event, and each tool call once, at its end. It
+// returns nil for other events, and stores refused requests.
 func (f *apiFailure) asOpencode(object []byte) []byte {
 	if !gjson.ValidBytes(object) {
 		return object
@@ -70,7 +70,7 @@ func (f *apiFailure) asOpencode(object []byte) []byte {
 	return object
 }
 
-// event converts the fork's error event and adds the remembered refusal.
+// event converts the fork's error event and adds the stored refusal.
 func (f *apiFailure) event(o gjson.Result) []byte {
 	data := *f
 	data.Message = cmp.Or(o.Get("message").Str, o.Get("error").Str)
@@ -78,7 +78,7 @@ func (f *apiFailure) event(o gjson.Result) []byte {
 	if !f.At.IsZero() {
 		at = f.At.UnixMilli()
 	}
-	out, _ := json.Marshal(map[string]any{ // text and numbers always encode
+	out, _ := json.Marshal(map[string]any{ // always encodes
 		"type": "error", "timestamp": at, "sessionID": "",
 		"error": map[string]any{"name": o.Get("errorType").String(), "data": data},
 	})
@@ -117,11 +117,11 @@ func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	return o, false
 }
 
-// maxObject bounds one JSON object; the rest is skipped.
+// maxObject limits one JSON object; the rest is skipped.
 const maxObject = 1 << 20
 
-// objects joins JSON objects that a log spreads over lines: indented, or cut at a full buffer. It returns each as one line.
-// The zero value is ready.
+// objects joins JSON objects that a log splits into lines: indented, or cut at a full buffer. It returns each as one
+// line.
 type objects struct {
 	buf      []byte
 	depth    int
@@ -131,7 +131,7 @@ type objects struct {
 
 func (o *objects) open() bool { return o.depth > 0 }
 
-// piece handles one line's text if it belongs to an object; emit gets each completed object.
+// piece handles a line's text if it belongs to an object; emit gets each completed object.
 func (o *objects) piece(text []byte, emit func([]byte)) (took bool) {
 	if o.open() && !o.fits(text) {
 		return false
@@ -153,7 +153,7 @@ func (o *objects) piece(text []byte, emit func([]byte)) (took bool) {
 	}
 }
 
-// fits reports whether a line can continue the open object: any text in a string, otherwise only JSON.
+// fits reports whether a line can continue the open object: any text in a string, else only JSON.
 func (o *objects) fits(text []byte) bool {
 	if o.inString {
 		return true
@@ -162,7 +162,7 @@ func (o *objects) fits(text []byte) bool {
 	return len(text) > 0 && strings.IndexByte(`{}[]",:-0123456789tfn`, text[0]) >= 0
 }
 
-// scan consumes bytes up to the object's or the text's end, and returns how many.
+// scan consumes bytes up to the end of the object or the text, and returns their number.
 func (o *objects) scan(text []byte) int {
 	for i, c := range text {
 		keep := true
@@ -185,7 +185,7 @@ func (o *objects) scan(text []byte) int {
 	return len(text)
 }
 
-// structure handles a byte outside of strings; false for white space.
+// structure handles a byte outside strings; false for white space.
 func (o *objects) structure(c byte) (keep bool) {
 	switch c {
 	case '"':

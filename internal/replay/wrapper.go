@@ -12,15 +12,15 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// wrapper reads the log of a program that restarts an agent: lines "[time] [LEVEL] text" with the agent's JSON among them.
-// Lines without such a head continue the line before. Any wrapper works that logs when it executes, when the command
-// completed, and what it took as feedback.
+// wrapper reads the log of a program that restarts an agent: lines "[time] [LEVEL] text" with the agent's JSON
+// between them. Lines without such a head continue the previous line. The wrapper must log when it executes, when the
+// command completed, and which feedback it took.
 type wrapper struct {
 	rec     *recording
 	objects objects
 	now     time.Time
 	info    bool     // the line's level; lines without a head keep it
-	run     *wrapped // current run; nil between runs
+	run     *wrapped // nil between runs
 	// bullets means that lines of a feedback list follow.
 	bullets bool
 	// busy means that a run, or a run's end, came before.
@@ -30,11 +30,11 @@ type wrapper struct {
 type wrapped struct {
 	backend        string
 	started, ended time.Time
-	// whole means that the log has its beginning; an earlier run's end says nothing about that run.
+	// whole means that the log has the run's beginning.
 	whole   bool
 	session string
 	events  int
-	over    bool // its final event came
+	over    bool // it had its final event
 	failure apiFailure
 	text    render.End // output that is not JSON
 }
@@ -90,7 +90,7 @@ func (w *wrapper) cut() {
 	}
 }
 
-// mark handles a line about the wrapper's own acts, and reports whether it is one.
+// mark handles a line about the wrapper's own acts; false for other lines.
 func (w *wrapper) mark(line []byte) bool {
 	said := spoken(line)
 	if w.bullets {
@@ -115,7 +115,7 @@ func (w *wrapper) mark(line []byte) bool {
 	case strings.HasPrefix(said, "FEEDBACK DETECTED"):
 		w.bullets = true
 	case strings.HasPrefix(said, "Raw command executed:"):
-		if w.busy { // a user, or something outside of the log, restarted the wrapper
+		if w.busy { // a user, or something outside the log, restarted the wrapper
 			w.end()
 			w.rec.remark(w.now, false, "the wrapper was started again")
 		}
@@ -125,7 +125,7 @@ func (w *wrapper) mark(line []byte) bool {
 	return true
 }
 
-// maxBackend bounds a backend's name, in characters.
+// maxBackend limits a backend's name in characters.
 const maxBackend = 40
 
 var (
@@ -149,7 +149,7 @@ func (w *wrapper) begin(backend string) {
 func (w *wrapper) streams() {
 	announced := w.run != nil && w.run.whole
 	if announced && w.run.events == 0 {
-		w.run.text = lastWords() // text between the two is the wrapper's own
+		w.run.text = lastWords() // text between the two is the wrapper's
 		return
 	}
 	w.begin("")
@@ -213,7 +213,7 @@ func (w *wrapper) end() {
 	w.rec.attempt(r.backend, r.started, r.ended, report)
 }
 
-// head begins a log line: its time and level, after an optional line number from grep.
+// head matches a log line's time and level, after an optional line number from grep.
 var head = regexp.MustCompile(`^(?:\d{1,11}:)?\[([^\]]{1,62})\] \[([A-Z]+)\] ?`)
 
 func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
@@ -228,10 +228,10 @@ func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
 	return at.UTC(), string(m[2]), line[len(m[0]):], true
 }
 
-// maxMark bounds the text searched for a mark: such lines are short.
+// maxMark limits the text searched for a mark.
 const maxMark = 200
 
-// spoken is a line's text without leading symbols.
+// spoken returns a line's text without leading symbols.
 func spoken(text []byte) string {
 	if len(text) > maxMark {
 		text = text[:maxMark]
@@ -247,5 +247,4 @@ func isSymbol(r rune) bool {
 	return !unicode.IsLetter(r)
 }
 
-// lastWords keeps the end of a program's output.
 func lastWords() render.End { return render.End{Max: 32 << 10} }

@@ -1,8 +1,8 @@
-// Package secret finds and removes secrets in texts: tokens and keys that their form identifies, and values that Pawl holds
-// or gives to an attempt, also as base64, hexadecimal and in URLs. It does not recognise encrypted, split or rearranged
+// Package secret finds and removes secrets in texts: tokens and keys with a known form, and values that Pawl holds or
+// gives to an attempt, also as base64, hexadecimal and in URLs. It does not recognise encrypted, split or rearranged
 // values.
 //
-//	which forms of tokens and keys are known        forms.go
-//	which encodings of a known value are recognised values.go, writings
-//	how is a known secret kept out of a stream      mask.go, MaskReader
+//	forms.go   known forms of tokens and keys
+//	values.go  known values and their encodings
+//	mask.go    a known secret in a stream (MaskReader)
 package secret

@@ -9,18 +9,17 @@ import (
 
 type form struct {
 	kind   string         // such as "an AWS access key"
-	finds  *regexp.Regexp // shortest text that identifies such a key
+	finds  *regexp.Regexp // shortest identifying text
 	hides  *regexp.Regexp // the whole key, if finds matches only its beginning; nil: as finds
 	hidden string         // replaces the key; empty: "[redacted: " and the kind
 }
 
-// forms are the documented forms of recognisable keys. Forms without a prefix of their own
-// would find too much that is no key.
+// forms are the documented forms of keys with a distinctive prefix.
 //
-// The detector of gitleaks (8.30, 222 rules) is no replacement: it found nothing more in our test data, does not find a
-// private key by its first line, takes about seven times as long, and adds 7 MB and 59 modules to the program.
+// The detector of gitleaks (8.30, 222 rules) found nothing more in our test data, misses a private key by its first
+// line, takes seven times as long, and adds 7 MB and 59 modules.
 var forms = []form{
-	// Installation tokens of the old and the new form, which has dots; user tokens; JSON Web Tokens.
+	// Installation tokens of the old and the new form (with dots); user tokens; JSON Web Tokens.
 	{
 		kind:   "a GitHub token",
 		finds:  regexp.MustCompile(`gh[a-z]_[A-Za-z0-9._-]{36,}|github_pat_[A-Za-z0-9_]{36,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`),
@@ -45,7 +44,7 @@ var forms = []form{
 	{kind: "a PyPI token", finds: regexp.MustCompile(`\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,}`)},
 }
 
-// Redact replaces identifiable keys in a text that may quote a request, a git remote or a program.
+// Redact replaces identifiable keys in a text.
 func Redact(s string) string {
 	for _, f := range forms {
 		hides, mark := f.hides, f.hidden
@@ -60,10 +59,10 @@ func Redact(s string) string {
 	return s
 }
 
-// Leak describes a secret found in a line, without the secret.
+// Leak describes a secret in a line without containing it.
 type Leak struct {
-	Kind string // what it looks like, such as "an AWS access key"
-	// Fingerprint identifies path and value for a maintainer who allows it: 16 hexadecimal digits of a SHA-256.
+	Kind string // such as "an AWS access key"
+	// Fingerprint lets a maintainer allow this path and value: 16 hexadecimal digits of a SHA-256.
 	Fingerprint string
 }
 

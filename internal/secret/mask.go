@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Mask replaces a secret by equally many stars, so that lengths stay; a short secret becomes a placeholder.
+// Mask replaces a secret by as many stars. It leaves secrets below minLength.
 func Mask(s, secret string) string {
 	if len(secret) < minLength {
 		return s
@@ -22,8 +22,8 @@ type masking struct {
 	err          error
 }
 
-// MaskReader replaces a secret in a stream by equally many stars, even across two reads. It holds back only a possible
-// beginning, so it never delays whole lines.
+// MaskReader replaces a secret in a stream by as many stars, even across two reads. It holds back only a possible
+// beginning.
 func MaskReader(from io.Reader, secret string) io.Reader {
 	if len(secret) < minLength {
 		return from
@@ -50,7 +50,7 @@ func (r *masking) Read(p []byte) (n int, err error) {
 	}
 }
 
-// overlap is the length of the longest suffix of a that is a prefix of b.
+// overlap returns the length of the longest suffix of a that is a prefix of b.
 func overlap[S string | []byte](a, b S) int {
 	for n := min(len(b), len(a)); n > 0; n-- {
 		if string(a[len(a)-n:]) == string(b[:n]) {

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// minLength is a secret's shortest length, in bytes; "true" and "eu-west" occur in any text.
+// minLength is a secret's shortest length in bytes: "true" and "eu-west" occur in any text.
 const minLength = 8
 
-// Values finds and removes known values and identifiable keys. The zero value knows no values.
+// Values finds and removes known values and identifiable keys.
 type Values struct {
 	values []value // longest first: it may begin with a shorter one
 }
 
 type value struct {
 	mark     string
-	shapes   []string // parts of these may end a cut text
+	shapes   []string // parts of these may end a truncated text
 	writings []string
 }
 
@@ -44,14 +44,14 @@ func New(names []string, lookup func(name string) (value string, ok bool)) Value
 	return r
 }
 
-// writings are a value's encodings: plain, JSON, hexadecimal, URL and base64.
+// writings returns a value's encodings: plain, JSON, hexadecimal, URL and base64.
 func writings(v string) []string {
-	quoted, _ := json.Marshal(v) // a string always encodes
+	quoted, _ := json.Marshal(v) // always encodes
 	h := hex.EncodeToString([]byte(v))
 	all := []string{v, string(quoted[1 : len(quoted)-1]), h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v)}
-	for skip := range 3 { // where in a group of three bytes the value begins
+	for skip := range 3 { // the value's offset in a group of three bytes
 		raw := append(make([]byte, skip), v...)
-		whole := len(raw) / 3 * 4 // the last characters depend on the bytes after, the first on those before
+		whole := len(raw) / 3 * 4 // the first and last characters depend on the neighbouring bytes
 		first := []int{0, 2, 3}[skip]
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			if s := e.EncodeToString(raw)[first:whole]; len(s) >= minLength {
@@ -62,7 +62,7 @@ func writings(v string) []string {
 	return all
 }
 
-// Find is the first secret in a line of a file; ok is false for none.
+// Find returns the first secret in a line of a file; ok is false for none.
 func (r Values) Find(path, line string) (found Leak, ok bool) {
 	for _, v := range r.values {
 		for _, w := range v.writings {
@@ -79,10 +79,10 @@ func (r Values) Find(path, line string) (found Leak, ok bool) {
 	return Leak{}, false
 }
 
-// cuts are the marks of cut texts, here and in solver/attempt.
+// cuts matches the marks of truncated texts, here and in solver/attempt.
 var cuts = regexp.MustCompile(`\s*(?:\[cut\]|\[…\]|…)\s*`)
 
-// Redact removes the secrets from a text, and long parts of secrets next to cuts.
+// Redact removes secrets from a text, and long parts of secrets next to cuts.
 func (r Values) Redact(s string) string {
 	s = r.redactCuts(s)
 	for _, v := range r.values {
@@ -93,7 +93,6 @@ func (r Values) Redact(s string) string {
 	return Redact(s)
 }
 
-// redactCuts removes parts of secrets next to cuts.
 func (r Values) redactCuts(s string) string {
 	var b strings.Builder
 	from := 0
@@ -105,7 +104,7 @@ func (r Values) redactCuts(s string) string {
 	return b.String()
 }
 
-// redactEnds removes the longest part of a secret from both ends of a text; the whole text if it is one.
+// redactEnds removes the longest part of a secret from both ends of a text, or the whole text.
 func (r Values) redactEnds(s string) string {
 	var first, last int
 	var firstMark, lastMark string

@@ -2,11 +2,11 @@ package testreport
 
 import "strings"
 
-// cargo reads cargo test (libtest) and compiler errors. Tests have no crate name: cargo prints crates on the other stream,
-// in no fixed order. A crate that does not compile is one failure.
+// cargo reads cargo test (libtest) and compiler errors. Test names lack the crate, which cargo prints on the other
+// stream in no fixed order. A crate that does not compile is one failure.
 func cargo(c *ruled) []rule {
 	listed, inErr := false, false // in the final list of failures; in a compiler error
-	errors := block{}             // compiler errors up to the line that names the crate
+	errors := block{}             // compiler errors before the line with the crate's name
 	c.finish = func() {
 		if errors.lines == 0 || len(c.list) > 0 {
 			return
@@ -42,10 +42,10 @@ func cargo(c *ruled) []rule {
 			inErr = false
 			before := len(c.list)
 			c.note(m[1]+" [build failed]", errors.text())
-			c.failed += len(c.list) - before // the crate and its tests are one failure
+			c.failed += len(c.list) - before // the crate and its tests count as one failure
 			return true
 		}},
-		// Any other line ends the list of failures; here compiler errors are found.
+		// Any other line ends the list of failures.
 		{`^.`, func([]string) bool {
 			listed = false
 			return false

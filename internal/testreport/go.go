@@ -17,35 +17,35 @@ var (
 	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
 )
 
-// goReader reads go test, also with -v and -json, and errors of go build and go vet. A test is "package Test/sub", without
-// the package if the output ends first. A parent test that fails with its subtests is listed like them.
+// goReader reads go test (also -v and -json), go build and go vet. A test is "package Test/sub", without the package
+// if the output ends first. A parent test that fails with its subtests is listed like them.
 type goReader struct {
-	*tally // hasCounts: the output also names passed tests
+	*tally // hasCounts means that the output names passed tests
 
-	pending []*goTest // failed tests of the package whose line is still to come
+	pending []*goTest // failed tests of the package, before its line
 	passing []string  // like pending
-	panics  *goTest   // of no test, or of the tests that ran
-	open    *goTest   // test whose lines follow
+	panics  *goTest   // panic outside tests, or of the running tests
+	open    *goTest   // test of the next lines
 	depth   int       // indentation of open
 	whole   bool      // lines of open need no indentation
 
-	running string // with -v: test whose output follows
-	printed blocks // with -v and -json: by test
+	running string // with -v: test of the next lines
+	printed blocks // with -v and -json: output by test
 
 	idle, busy bool // packages without tests, and others
 
-	building string   // package whose errors follow
+	building string   // package of the next errors
 	builds   blocks   // errors by package
 	failedIn []string // with -json: packages with a failed test
 }
 
 type goTest struct {
 	name string
-	also []string // tests that ran when the program ended
+	also []string // running tests at the program's end
 	text block
 }
 
-// maxPrinted bounds the tests whose output is kept until their end.
+// maxPrinted limits the tests whose output is kept until they end.
 const maxPrinted = 1000
 
 func golang(r *ruled) []rule {
@@ -138,7 +138,7 @@ func (g *goReader) inside(s string) bool {
 	return true
 }
 
-// outside reports whether a line no longer belongs to the open test: it has less indentation than its text.
+// outside reports whether a line has too little indentation for the open test's text.
 func (g *goReader) outside(s string) bool {
 	if g.whole || strings.TrimSpace(s) == "" {
 		return false
@@ -173,7 +173,7 @@ func (g *goReader) packageLine(s string) bool {
 	if strings.HasPrefix(s, "FAIL") {
 		m := goPackage.FindStringSubmatch(s)
 		if m == nil {
-			return false // "FAIL src/sum.test.js" is Jest's
+			return false // Jest's line, such as "FAIL src/sum.test.js"
 		}
 		g.packageDone(m[1], m[2])
 		g.busy = true
@@ -216,8 +216,7 @@ func (g *goReader) flush(prefix string) {
 	g.pending, g.panics, g.open = nil, nil, nil
 }
 
-// flushPanic records the tests that the panic lists as running. If no test explains a panic in a known package, the panic
-// itself is a failure.
+// flushPanic records the tests that a panic lists as running, else the panic itself.
 func (g *goReader) flushPanic(prefix string) {
 	text := g.panics.text.text()
 	for _, name := range g.panics.also {
@@ -252,7 +251,7 @@ func (g *goReader) build(s string) bool {
 		return false
 	}
 	if strings.HasPrefix(s, "# [") {
-		return true // go vet names the package a second time
+		return true // go vet repeats the package
 	}
 	continued := strings.HasPrefix(s, "\t") && g.builds.by[g.building] != nil
 	if !continued && !goError.MatchString(s) {
@@ -264,8 +263,8 @@ func (g *goReader) build(s string) bool {
 	return true
 }
 
-// goEvent is one line of go test -json (go doc test2json) or go build -json. gotestsum's testjson is not used: it drops
-// FailedBuild, counts tests without an end as failed, keeps unlimited output, and stops at a line over 64 KiB.
+// goEvent is a line of go test -json (go doc test2json) or go build -json. gotestsum's testjson drops FailedBuild,
+// counts unfinished tests as failed, keeps unlimited output, and stops at lines over 64 KiB.
 type goEvent struct {
 	Action, Package, Test, Output, ImportPath, FailedBuild string
 }

@@ -3,14 +3,14 @@ package testreport
 import "strings"
 
 const (
-	deeper    = `^(?:\s*|    .*)$`  // line of a Jest failure's text
-	nodeStack = `^\s*at .*:\d+\)?$` // line of a Node stack trace
+	deeper    = `^(?:\s*|    .*)$`  // a line in a Jest failure's text
+	nodeStack = `^\s*at .*:\d+\)?$` // a line of a Node stack trace
 )
 
-// jest reads Jest: names and texts from blocks that begin with "●", or from the --verbose tree if the output ends
-// before the blocks. A test is "file › suite › test".
+// jest reads Jest: names and texts from blocks that begin with "●", else names from the --verbose tree. A test is
+// "file › suite › test".
 func jest(j *ruled) []rule {
-	file, console := "", false // console: inside console output of tests
+	file, console := "", false // console: inside tests' console output
 	return []rule{
 		{`^ ?(FAIL|PASS) {1,2}(?:(\S+) )?(\S+\.\w+)(?: \([0-9.]+ m?s\))?$`, func(m []string) bool {
 			j.close()
@@ -42,8 +42,8 @@ func jest(j *ruled) []rule {
 	}
 }
 
-// vitest reads Vitest: names and texts from blocks that begin with FAIL, or lines marked × in the tree if the output ends
-// before the blocks. A test is "file > suite > test".
+// vitest reads Vitest: names and texts from blocks that begin with FAIL, else from lines marked × in the tree. A test
+// is "file > suite > test".
 func vitest(v *ruled) []rule {
 	marked := "" // last line marked ×; its reason may follow
 	return []rule{
@@ -52,7 +52,7 @@ func vitest(v *ruled) []rule {
 			if suite := form(`^(.+?) \[ .+ \]$`).FindStringSubmatch(title); suite != nil {
 				title = suite[1] + " [suite failed to run]"
 			} else if !strings.Contains(title, " > ") {
-				return false // Jest's line has only a file
+				return false // Jest's line
 			}
 			if v.within == nil || v.within.lines > 0 {
 				return v.begin(title, (*block).text)

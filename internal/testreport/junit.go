@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Bounds of hostile XML. encoding/xml expands only its own five entities and includes nothing, so its output is never
-// larger than its input.
+// Limits for hostile XML. encoding/xml expands only five entities and includes nothing, so its output is at most as
+// large as its input.
 const (
 	maxXMLDepth  = 64
-	maxXMLErrors = 100 // broken places after which reading continues
+	maxXMLErrors = 100 // errors after which reading continues
 )
 
-// junitStart begins a report: a line of its own without indentation, unlike XML that a test prints.
+// junitStart matches the first line of a report, without indentation, unlike XML printed by a test.
 var junitStart = regexp.MustCompile(`^(?:<\?xml [^>]*>\s*)?<testsuites?[ >]`)
 
-// junitXML cuts JUnit XML out of an output, line by line. The zero value is ready.
+// junitXML extracts JUnit XML from an output line by line.
 type junitXML struct {
 	text   strings.Builder
-	closer string // ends the open report; empty for none
+	closer string // end of the open report; empty for none
 }
 
-// cut takes a line's part of a report and returns the rest; own is false if the line has none.
+// cut takes the report's part of a line and returns the rest; own is false without a rest.
 func (x *junitXML) cut(line string) (rest string, own bool) {
 	if x.closer == "" {
 		start := junitStart.FindString(line)
@@ -46,23 +46,23 @@ func (x *junitXML) cut(line string) (rest string, own bool) {
 	return rest, rest != ""
 }
 
-// junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest, node:test, PHPUnit, Playwright, bun,
-// GoogleTest and CTest. A test is "classname.name", or "classname > name" if the class is a file or a sentence.
+// junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest, node:test, PHPUnit, Playwright,
+// bun, GoogleTest and CTest. A test is "classname.name", or "classname > name" if the class is a file or a sentence.
 type junitReader struct {
 	tally
 
 	suites []string
 	inCase bool
-	name   string // of the test case
+	name   string // test case
 	state  string // failure, error or skipped
-	text   *block // text of the element that gives the state
+	text   *block // text of the element with the state
 	texts  string
 	depth  int
 }
 
-// readJUnit reads reports token by token; the first may lack its beginning and the last its end. joshdk/go-junit 1.0.0 is
-// not used: it reads no incomplete report, no other character set and no bare "&", and it copies a text for each enclosing
-// element (295 MB for 500 kB inside 300 elements).
+// readJUnit reads reports token by token, also incomplete ones. joshdk/go-junit 1.0.0 accepts no incomplete report,
+// no other character set and no bare "&", and copies texts for each enclosing element (295 MB for 500 kB in 300
+// elements).
 func readJUnit(s string) Report {
 	var j junitReader
 	for range maxXMLErrors {
@@ -75,7 +75,7 @@ func readJUnit(s string) Report {
 		}
 		j.endCase()
 		j.depth, j.suites = 0, nil
-		// Continue after the broken place.
+		// Continue after the error.
 		s = s[min(len(s), int(d.InputOffset())):]
 		next := strings.Index(s, "<testcase")
 		if next < 0 {
@@ -141,7 +141,7 @@ func (j *junitReader) caseName(class, name string) string {
 	noClass := class == "" || class == "test"
 	switch {
 	case noClass:
-		// node:test names the suites only in the enclosing elements.
+		// node:test names suites only in the enclosing elements.
 		return strings.Join(append(j.suites[:len(j.suites):len(j.suites)], name), " > ")
 	case class == name:
 		return name
@@ -164,7 +164,7 @@ func (j *junitReader) endElement(element string) {
 	}
 }
 
-// endText ends the element that gives the state; the first text counts.
+// endText ends the element with the state. The first text counts.
 func (j *junitReader) endText() {
 	if j.text != nil && j.texts == "" {
 		j.texts = j.text.text()
@@ -190,7 +190,7 @@ func (j *junitReader) endCase() {
 	j.inCase = false
 }
 
-// withoutRepetition omits a message that the text's first lines repeat.
+// withoutRepetition removes a first line that the text repeats.
 func withoutRepetition(s string) string {
 	first, rest, _ := strings.Cut(s, "\n")
 	if first != "" && strings.Contains(rest, first) {

@@ -4,7 +4,7 @@ import "strings"
 
 // mocha reads Mocha's final output, the same for all reporters. A test is "suite › test".
 func mocha(m *ruled) []rule {
-	var title []string // of a failure, one line a level
+	var title []string // of a failure, one line per level
 	depth, stack := 0, false
 	return []rule{
 		{`^  \d+ (passing|pending|failing)(?: \(\d+\w+\))?$`, func(g []string) bool {

@@ -6,51 +6,49 @@ import (
 	"strings"
 )
 
-// lanes are the outputs that a workspace tool, a container tool or a log merged, each line after its label: "api:test: ",
-// "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader accepts as it is has no label. Every repeated
-// label is tried; it counts only if its lines are dense, see lane.real.
+// lanes separate outputs that a workspace tool, a container tool or a log merged, each line with its label:
+// "api:test: ", "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader accepts unchanged has no label.
+// Repeated labels count if their lines are dense; see lane.real.
 type lanes struct {
 	by    map[string]*lane
-	order []*lane // lanes with a reader, in order of appearance
+	order []*lane // lanes with a reader in order of appearance
 	loose int     // lines without a label
 }
 
 type labelled struct {
-	label string // identifies the lane; empty for none
+	label string // empty for none
 	name  string // prefix of test names; empty for times and levels
-	rest  string // line after the label
+	rest  string // the line after the label
 }
 
-// Labels that differ from line to line.
 const (
 	timeLabel  = "time"
 	levelLabel = "level"
 )
 
-// plain reports whether the label is certainly one, even if it occurs once.
+// plain reports whether the label counts even if it occurs once.
 func (l labelled) plain() bool { return slices.Contains([]string{timeLabel, levelLabel}, l.label) }
 
-// lane is one label's output.
 type lane struct {
 	labelled
 	lines       int
-	first, last int      // number of loose lines before its first and last line
-	waiting     []string // its lines until it has a reader
+	first, last int      // loose lines before its first and last line
+	waiting     []string // lines before it has a reader
 	reader      *Reader
 }
 
-// Bounds of labels. A package without tests prints two lines, so two lines make a label; the others bound memory.
+// Limits of labels. A package without tests prints two lines, so two lines make a label. The others bound memory.
 const (
 	minLane      = 2
 	maxLabel     = 120 // bytes
 	maxLabels    = 500
 	maxLanes     = 64
-	maxWaiting   = 2000 // bytes of a line
-	maxLaneDepth = 5    // a job, a step and a time before a container before a package
+	maxWaiting   = 2000 // bytes per line
+	maxLaneDepth = 5    // job, step, time, container, package
 )
 
-// real reports whether the label is one: between its lines are no more unlabelled lines than it has lines. Levels such as
-// [INFO] need not be dense, because Maven prints test output without them.
+// real reports whether the label is one: between its lines are at most as many unlabelled lines. Levels such as
+// [INFO] need no density: Maven prints test output without them.
 func (l *lane) real() bool { return l.label == levelLabel || l.last-l.first <= l.lines }
 
 func (a *lanes) known(line labelled) bool {
@@ -99,7 +97,7 @@ func (a *lanes) add(line labelled, depth int) {
 	l.waiting = nil
 }
 
-// forget drops lanes without a reader if there are too many labels.
+// forget drops lanes without a reader above maxLabels.
 func (a *lanes) forget() {
 	if len(a.by) < maxLabels {
 		return
@@ -111,7 +109,7 @@ func (a *lanes) forget() {
 	}
 }
 
-// reports returns the reports of real lanes; their test names begin with the label.
+// reports returns the reports of real lanes with the label before test names.
 func (a *lanes) reports() (all []Report) {
 	for _, l := range a.order {
 		if !l.real() {
@@ -143,7 +141,7 @@ func (t Report) named(label string) Report {
 
 // Forms of labels. One space belongs to the label, further indentation to the line.
 var (
-	// timeStamp is a time or a position, different on each line: "12:00:01 ", "[1/4] ", "#12 3.456 ".
+	// timeStamp matches a time or a position: "12:00:01 ", "[1/4] ", "#12 3.456 ".
 	timeStamp = regexp.MustCompile(`^(?:(?:[\[(]\d+(?:[-:.,/T+]\d+)+(?:Z|s)?[\])]|\d+(?:[-:.T+]\d+)+(?:,\d+)?(?:Z|s)?|\d+/\d+/\d+|\d\d[OE]\+?|#\d+|\[ *\d+%\]|\+\d\d:?\d\d|UTC)(?:[ \t]|$))+`)
 	bracket   = regexp.MustCompile(`^[\[(<]([^\[\](){}<>]{1,60})[\])>]:?(?:[ \t]|$)`)
 	bar       = regexp.MustCompile(`^([^\s|│┃][^|│┃]{0,60}?) *[|│┃](?: |$)`)

@@ -11,12 +11,12 @@ import (
 
 const (
 	pytestPlace     = `^(\S+\.py):\d+: ?`
-	pytestAssertion = `^(?:E$|E  |>  )` // traceback line that shows the failure
+	pytestAssertion = `^(?:E$|E  |>  )` // traceback line with the failure
 )
 
 type pytestTraces struct {
 	all     []*pytestTrace
-	current *pytestTrace // traceback whose lines follow
+	current *pytestTrace // traceback of the next lines
 }
 
 type pytestTrace struct {
@@ -27,12 +27,12 @@ type pytestTrace struct {
 	used  bool
 }
 
-// pytest reads pytest: names from the short summary, otherwise from the lines of -v, otherwise from tracebacks' titles;
-// texts from the tracebacks, otherwise from the summary's reasons.
+// pytest reads pytest: names from the short summary, else from -v lines, else from tracebacks; texts from tracebacks,
+// else from the summary.
 func pytest(p *ruled) []rule {
 	section := "" // FAILURES, ERRORS or another heading
 	var traces pytestTraces
-	var states failures // from the lines of -v
+	var states failures // from -v lines
 	p.finish = func() {
 		if len(p.list) == 0 {
 			traces.settle(&p.failures, states.list)
@@ -65,7 +65,7 @@ func pytest(p *ruled) []rule {
 		{`^(FAILED|ERROR) (.*)$`, func(m []string) bool {
 			name, reason := pytestName(m[2])
 			if !pytestFailed(name, section) {
-				return false // other programs print such lines, too
+				return false // other programs also print such lines
 			}
 			traces.current = nil
 			return p.note(name, cmp.Or(traces.of(name, m[1] == "ERROR"), reason))
@@ -96,7 +96,7 @@ func pytestFailed(name, section string) bool {
 	return section == "short test summary info" && strings.HasSuffix(file, ".py")
 }
 
-// pytestName cuts the reason off. Parameters and reasons may both contain " - ".
+// pytestName separates the reason. Parameters and reasons may contain " - ".
 func pytestName(s string) (name, reason string) {
 	name, reason, _ = strings.Cut(s, " - ")
 	if open := strings.IndexByte(name, '['); open < 0 || strings.HasSuffix(name, "]") {
@@ -111,7 +111,7 @@ func pytestName(s string) (name, reason string) {
 	return name, reason
 }
 
-// line handles a line of FAILURES or ERRORS. It reports whether more may follow.
+// line handles a line of FAILURES or ERRORS. It returns false at the section's end.
 func (p *pytestTraces) line(s string) bool {
 	if m := form(`^_{3,} (?:(ERROR at setup of |ERROR at teardown of |ERROR collecting ))?(.+?) _{3,}$`).FindStringSubmatch(s); m != nil {
 		p.current = nil
@@ -144,7 +144,7 @@ func (p *pytestTraces) line(s string) bool {
 	return p.current != nil
 }
 
-// of finds the traceback of a test in the summary; for equal names the file decides, otherwise the order.
+// of returns the traceback of a test in the summary. For equal names the file decides, else the order.
 func (p *pytestTraces) of(name string, setup bool) string {
 	file, test, ofTest := strings.Cut(name, "::")
 	title := strings.ReplaceAll(test, "::", ".")
@@ -171,7 +171,7 @@ func (p *pytestTraces) of(name string, setup bool) string {
 	return found.text.text()
 }
 
-// settle records the failures that no summary names.
+// settle records failures that no summary names.
 func (p *pytestTraces) settle(f *failures, states []policy.Failing) {
 	for _, t := range states {
 		f.add(t.Name, cmp.Or(p.of(t.Name, false), p.of(t.Name, true)))
@@ -187,8 +187,8 @@ func (p *pytestTraces) settle(f *failures, states []policy.Failing) {
 	}
 }
 
-// unittest reads Python's unittest, also from Django. A test is "module.Class.test" in every Python version, followed by
-// a subtest's parameters.
+// unittest reads Python's unittest, also from Django. A test is "module.Class.test", followed by a subtest's
+// parameters.
 func unittest(u *ruled) []rule {
 	after, dashed, ran, outside := false, false, NotCounted, 0 // after a rule; in a failure's text; tests, until the result; failures outside tests
 	return []rule{
@@ -238,7 +238,6 @@ func unittest(u *ruled) []rule {
 	}
 }
 
-// unittestText omits traceback frames.
 func unittestText(b *block) string {
 	var kept []string
 	frames := false

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// runners are the known runners, in the order of trying.
+// runners lists the known runners in order of trying.
 var runners = []struct {
 	name   string
-	starts string // first line of interest; "" for any
+	starts string // matches the first line of interest; "" for any
 	rules  func(*ruled) []rule
 }{
 	{"go", "", golang},
@@ -21,25 +21,25 @@ var runners = []struct {
 	{"tap", "", tap},
 }
 
-// tally is what most readers keep: failing tests, the runner's own numbers, the current failure.
+// tally has failing tests, the runner's numbers, and the current failure.
 type tally struct {
 	runner string
 	failures
-	tree                    failures // names known without their suites
-	seen                    bool     // the output is from this runner
-	hasCounts               bool     // its numbers were printed
+	tree                    failures // without their suites
+	seen                    bool     // this runner's output was found
+	hasCounts               bool     // the runner printed its numbers
 	okay                    bool     // something passed, even if not counted
 	passed, failed, skipped int
 
-	last int // number of the last failure in a numbered list
+	last int // last number in a numbered list
 
-	within *block   // takes the lines of the current failure; nil between failures
-	names  []string // names of that failure; several if equal failures share a text
+	within *block   // lines of the current failure; nil between failures
+	names  []string // its names; equal failures may share a text
 	textOf func(*block) string
 }
 
-// ruled reads one runner's output line by line, without colours and line ends: lines of known forms, and blocks of
-// failures between them. The first rule that accepts a line gets it.
+// ruled reads one runner's output line by line, without colours and line ends. The first rule that accepts a line
+// gets it.
 type ruled struct {
 	tally
 	starts *regexp.Regexp
@@ -49,13 +49,13 @@ type ruled struct {
 	finish func()           // called at the output's end; may be nil
 }
 
-// rule handles a line of a form ("": any) with the form's groups. False passes the line to the next rules.
+// rule handles a line of a form ("": any), with the form's groups. False passes the line on.
 type rule struct {
 	form string
 	take func(m []string) bool
 }
 
-// line reports whether the line belongs to the runner, so that no other reader sees it.
+// line reports whether the line belongs to the runner and is hidden from other readers.
 func (r *ruled) line(s string) bool {
 	if !r.begun {
 		r.begun = r.starts.MatchString(s)
@@ -95,9 +95,9 @@ func form(pattern string) *regexp.Regexp {
 	return known.(*regexp.Regexp)
 }
 
-// What a rule may do with its line:
+// Actions for rules:
 
-// begin opens a failure; textOf selects its text from the lines that follow.
+// begin opens a failure; textOf extracts its text from the next lines.
 func (t *tally) begin(name string, textOf func(*block) string) bool {
 	t.close()
 	t.seen, t.within, t.names, t.textOf = true, &block{}, []string{name}, textOf
@@ -111,7 +111,7 @@ func (t *tally) note(name, text string) bool {
 	return true
 }
 
-// next reports whether a number continues a numbered list of failures; a failure's text may look like one.
+// next reports whether a number continues a numbered list of failures. A failure's text may contain similar lines.
 func (t *tally) next(s string) bool {
 	n, ok := number(s)
 	if !ok || n != t.last+1 {
@@ -127,7 +127,7 @@ func (t *tally) mark(name, text string) bool {
 	return true
 }
 
-// inside gives the line to the open failure, if any; ends closes it and leaves the line to other rules.
+// inside gives the line to the open failure; ends closes it and passes the line on.
 func (t *tally) inside(m []string) bool {
 	if t.within == nil {
 		return false
@@ -153,14 +153,14 @@ func (t *tally) close() {
 	t.within = nil
 }
 
-// numbers closes the open failure and adds the counts in the last group, or in the line if it has no groups.
+// numbers closes the open failure and adds the counts in the last group, else in the line.
 func (t *tally) numbers(m []string) bool {
 	t.close()
 	return t.summary(m[len(m)-1])
 }
 
-// summary adds the counts of a line such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". If the line
-// says how many ran but not how many passed, the rest passed.
+// summary adds the counts of a line such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". If the
+// line has only the total, the rest passed.
 func (t *tally) summary(s string) bool {
 	passed, failed, skipped := counted(s)
 	return t.count(passed, failed, skipped)
@@ -176,7 +176,7 @@ func (t *tally) count(passed, failed, skipped int) bool {
 
 func (t *tally) tests() int { return t.passed + t.failed + t.skipped }
 
-// report is the report of a reader that relies on the runner's own numbers.
+// report returns the report by the runner's own numbers.
 func (t *tally) report() Report {
 	t.close()
 	for _, f := range t.tree.list {

@@ -8,34 +8,33 @@ import (
 	"strings"
 )
 
-// totalsOnly names a runner with only its totals read.
+// totalsOnly names runners with only totals.
 const totalsOnly = "summary"
 
-// summaries reads the totals of runners without their own reader. A total is one line, or a few lines close together, with
-// only counts and the words that runners use: "Executed 12 tests, with 1 failure", "# pass 11", "12 examples, 1 failure",
-// "[ FAIL 1 | SKIP 0 | PASS 11 ]".
+// summaries reads the totals of runners without their own reader. A total is one line, or a few close lines, with
+// only counts and runners' words: "Executed 12 tests, with 1 failure", "# pass 11", "12 examples, 1 failure", "[ FAIL
+// 1 | SKIP 0 | PASS 11 ]".
 //
-// A line with any other word is not a total: logs and prose name what they count ("12 jobs completed, 1 failed", "Running 12
-// tests", "3 of the tests failed on main"). Nor is a line that counts results without "passed" or a word for tests
-// (deployments print "3 succeeded, 1 failed"), or only tests ("12 tests"). A runner with other words in its total is not
-// read, and its run is reported as uncounted.
+// A line with any other word is no total: logs and prose name other things ("12 jobs completed, 1 failed"). Results
+// also need "passed" or a word for tests (deployments print "3 succeeded, 1 failed"), and tests need results. Other
+// runs are reported as uncounted.
 type summaries struct {
 	all   []total
-	open  total // total being read
-	near  int   // other lines since the last line of open
-	since int   // as near, since the end of the last total
-	depth int   // indentation of the last line of open
+	open  total // current total
+	near  int   // other lines since open's last line
+	since int   // other lines since the last total
+	depth int   // indentation of open's last line
 	heads []string
-	none  bool // a line says that nothing was tested
+	none  bool // a line reports no tests
 }
 
 type total struct {
-	n    map[string]int // by key; see words
+	n    map[string]int // by key of words
 	says says
 	of   string // counted part of the tests; empty for all
 }
 
-// strong reports whether the words show that this is a total of tests.
+// strong reports whether the words prove a total of tests.
 func (t total) strong() bool {
 	results := 0
 	for key := range t.n {
@@ -56,7 +55,6 @@ func (t total) strong() bool {
 
 func (t total) empty() bool { return len(t.n) == 0 }
 
-// sum adds up the counts of a group. ok is false without counts.
 func (t total) sum(group int) (sum int, ok bool) {
 	for key, n := range t.n {
 		if words[key].group == group {
@@ -68,7 +66,7 @@ func (t total) sum(group int) (sum int, ok bool) {
 
 type numbers struct{ passed, failed, skipped int }
 
-// counts are passed, failed and skipped tests; passed is NotCounted if it does not follow from the numbers.
+// counts returns passed, failed and skipped tests; passed may be NotCounted.
 func (t total) counts() (n numbers) {
 	passed, ranPassed := t.sum(groupPassed)
 	n.failed, _ = t.sum(groupFailed)
@@ -87,7 +85,7 @@ func (t total) counts() (n numbers) {
 	return n
 }
 
-// contradicts reports whether two totals give different numbers for the same count, or count different parts.
+// contradicts reports whether two totals have different numbers for one count, or count different parts.
 func (t total) contradicts(other total) bool {
 	for key, n := range other.n {
 		if t.value(key, n) != n {
@@ -126,11 +124,11 @@ func (t *total) merge(other total) {
 	t.of = cmp.Or(t.of, other.of)
 }
 
-// Bounds of totals. Longer lines are no totals. Lines of one total have at most maxNear lines between them, such as names
-// of failed tests. A sum of totals follows them within maxSince lines. Our choice, from the outputs in testdata.
+// Limits of totals, from the outputs in testdata (our choice): at most maxNear lines between the lines of one total,
+// such as names of failed tests, and at most maxSince before a sum of totals.
 const (
 	maxTotalLine = 200 // bytes
-	maxNear      = 3   // not blank
+	maxNear      = 3   // non-blank lines
 	maxSince     = 6
 	maxTotals    = 1000
 )
@@ -155,7 +153,7 @@ func (s *summaries) line(line string) bool {
 	return !t.empty()
 }
 
-// other handles a line with other words. Deeper lines explain the total before them.
+// other handles a line with other words. Deeper lines explain the previous total.
 func (s *summaries) other(depth int) {
 	if depth <= s.depth {
 		s.near++
@@ -166,7 +164,7 @@ func (s *summaries) other(depth int) {
 	}
 }
 
-// parse reads a line of counts and runners' words. A line of words alone may name what follows, or a table's columns.
+// parse reads a line of counts and runners' words. Words alone may name the next counts, or a table's columns.
 func (s *summaries) parse(line string) (total, bool) {
 	if s.heads != nil {
 		t, ok := row(s.heads, line)
@@ -195,7 +193,7 @@ func (l *scanned) heads(t total) []string {
 
 func (t total) heading() bool { return t.empty() && t.says.has(ofTests) }
 
-// add merges a line's counts into their total.
+// add merges a line's counts into the open total.
 func (s *summaries) add(t total, depth int) {
 	if t.heading() && s.open.empty() && t.says.has(aVerdict) {
 		s.open, s.near, s.depth = t, 0, depth
@@ -213,7 +211,7 @@ func (s *summaries) add(t total, depth int) {
 	s.near, s.depth = 0, depth
 }
 
-// onlyErrors reports whether only errors are counted, as compilers do.
+// onlyErrors reports whether only errors are counted, as by compilers.
 func (t total) onlyErrors() bool {
 	if t.says.has(ofTests) {
 		return false
@@ -222,7 +220,7 @@ func (t total) onlyErrors() bool {
 	return errors && len(t.n) == 1
 }
 
-// close ends the open total. It ignores a repetition, and the sum of earlier totals.
+// close ends the open total. Repetitions, and sums of earlier totals, do not count.
 func (s *summaries) close() {
 	t := s.open
 	since := s.since
@@ -242,7 +240,7 @@ func (s *summaries) close() {
 	s.all = append(s.all, t)
 }
 
-// repeats reports whether a total only repeats a part of another one: "1 FAILED TEST".
+// repeats reports whether a total repeats only a part of another one: "1 FAILED TEST".
 func (t total) repeats(last total) bool {
 	for key, n := range t.n {
 		part := words[key].group == groupFailed
@@ -288,7 +286,7 @@ func (s *summaries) report() Report {
 	return Report{Runner: totalsOnly, Passed: n.passed, Failed: n.failed, Skipped: n.skipped}
 }
 
-// noTests matches a line that says that the runner found no tests. "Tests failed" or "tests not found to be …" do not match.
+// noTests matches a line that reports no tests, but not "Tests failed" or "tests not found to be …".
 var noTests = regexp.MustCompile(`(?i)^\W*(?:(?:error|warning|warn|info|testing)\b\W*)*(?:there (?:are|were|was) )?` +
 	`(?:no|zero|nothing|(?:could|did)(?:n['’]t| not) find any|found no)\b[\w ]{0,20}?\b(?:tests?|testcases?|specs?|examples?|scenarios?)` +
 	`(?: (?:files?|cases?|suites?|modules?|classes|methods|specs?))?` +

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others: subtests before their parent's line or in braces
-// after it, YAML blocks, TODO and SKIP; and prove's output. A test is "parent > test", or its number. A parent that fails
-// with its subtests is omitted.
+// tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others, with subtests before their parent or in braces
+// after it, YAML blocks, TODO and SKIP; and prove's output. A test is "parent > test", or its number. A parent that
+// fails with its subtests is omitted.
 type tapReader struct {
 	*tally
-	sure   bool // certainly TAP, not prose that begins with "ok 1"
+	sure   bool // not prose that begins with "ok 1"
 	tests  int
 	totals tally // of node:test
 
@@ -81,7 +81,7 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 	t.open.leave(depth)
 	notOK := failed && directive == ""
 	switch {
-	case begun != nil && t.tests > begun.tests: // its subtests are counted already
+	case begun != nil && t.tests > begun.tests: // its subtests are already counted
 		if notOK && len(t.list) == begun.failed {
 			t.fail(name)
 		}
@@ -122,7 +122,7 @@ func (t *tapReader) shut(depth int) bool {
 	return true
 }
 
-// yamlText omits the stack and whatever changes from run to run.
+// yamlText removes the stack and text that changes between runs.
 func yamlText(b *block) string {
 	lines := strings.Split(strings.Trim(b.b.String(), "\n"), "\n")
 	depth := indent(lines[0])
@@ -146,7 +146,7 @@ func yamlText(b *block) string {
 
 func (t *tapReader) finish() {
 	byProve := t.settle(&t.failures, t.tests > 0)
-	t.seen = t.sure || t.prove.ran || len(t.diags) > 0 // otherwise it was prose such as "ok 1 thing"
+	t.seen = t.sure || t.prove.ran || len(t.diags) > 0 // else prose such as "ok 1 thing"
 	t.hasCounts = true
 	n := t.totals
 	switch {
@@ -157,13 +157,13 @@ func (t *tapReader) finish() {
 	}
 }
 
-// prove is what Test::More and prove print in addition to TAP: reasons, and a summary by file.
+// prove has the output of Test::More and prove in addition to TAP: reasons, and a summary by file.
 type prove struct {
 	ran   bool // prove's summary was printed
 	total int  // tests of all files
 	lost  int  // failed tests of all files
 	files []*proveResult
-	file  *proveResult // file whose lines follow
+	file  *proveResult // file of the next lines
 	diags []*proveDiag
 	diag  *proveDiag
 }
@@ -181,7 +181,7 @@ type proveDiag struct {
 	text       block
 }
 
-// lost reports whether the file itself is a failure: it died, or its failed tests are not listed.
+// lost reports whether the file itself failed: it died, or its failed tests are not listed.
 func (r *proveResult) lost(listed int) bool {
 	if r.failed == 0 {
 		return r.wstat != "0"
@@ -236,8 +236,8 @@ func (p *prove) rules() []rule {
 	}
 }
 
-// settle adds the reasons to the failed tests; without listed tests it records failures from the reasons. It reports
-// whether prove's numbers count.
+// settle adds the reasons to the failed tests, or records failures from the reasons. It reports whether prove's
+// numbers count.
 func (p *prove) settle(f *failures, listed bool) bool {
 	for _, d := range p.diags {
 		if d.todo {
@@ -264,8 +264,8 @@ func (p *prove) settle(f *failures, listed bool) bool {
 	return p.total > 0 && !listed
 }
 
-// nodeTotal counts a number that node --test prints below its TAP. The number of tests comes first; without it other
-// numbers may be missing.
+// nodeTotal counts a number below node --test's TAP. The number of tests comes first; other numbers may be missing
+// without it.
 func (t *tally) nodeTotal(s string) bool {
 	m := form(`^# (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`).FindStringSubmatch(s)
 	if m == nil {

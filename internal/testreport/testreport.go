@@ -10,41 +10,41 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of a report. After maxFailing failing tests the rest is only counted.
+// Limits of a report. Failing tests after maxFailing are only counted.
 const (
 	maxFailing     = 200
-	maxRan         = 5000     // names of passed tests; beyond it none are listed
-	maxFailureText = 2000     // bytes of one failure's text
+	maxRan         = 5000     // names of passed tests; above it none are listed
+	maxFailureText = 2000     // bytes per failure
 	maxFailureName = 300      // bytes
-	maxTestLine    = 64 << 10 // bytes read of one line
-	maxXML         = 1 << 20  // bytes of JUnit XML, which may be one line, and of any line
+	maxTestLine    = 64 << 10 // bytes per line
+	maxXML         = 1 << 20  // bytes of JUnit XML, which may be one line
 )
 
 const NotCounted = -1
 
-// Report is the result of test runners. Without a known runner, Runner is empty and every number NotCounted.
+// Report is the result of test runners. Without a known runner, Runner is empty and all numbers are NotCounted.
 type Report struct {
-	// Runner names the runners in the output, sorted: cargo, go, jest, junit (XML), mocha, pytest, tap, unittest, vitest,
-	// and summary for runners with only their totals read.
+	// Runner names the runners, sorted: cargo, go, jest, junit (XML), mocha, pytest, tap, unittest, vitest, and
+	// summary for runners with only totals.
 	Runner string
-	// Passed, Failed and Skipped are the runners' counts, or NotCounted. A failure before any test ran, such as a package that
-	// does not build, counts as one. Failed is never less than len(Failures).
+	// The runners' counts, or NotCounted. A failure before tests, such as a build failure, counts as one. Failed is
+	// at least len(Failures).
 	Passed, Failed, Skipped int
-	// Passing says that something passed, even if not counted.
+	// Passing means that something passed, even if not counted.
 	Passing  bool
-	Ran      []string         // passed tests, if the runner names them
+	Ran      []string         // passed tests, if named
 	Failures []policy.Failing // failing tests without duplicates, in output order
 }
 
-// Reader reads a verify command's output of any length. The output may mix runners and programs, begin in the middle and
-// stop anywhere; unknown text is ignored. Create a Reader with NewReader. It is not safe for concurrent use.
+// Reader reads a verify command's output, which may mix runners and programs, begin in the middle and stop anywhere.
+// Unknown text is ignored. Use NewReader. A Reader is not safe for concurrent use.
 type Reader struct {
 	readers []*ruled
 	line    []byte // incomplete line
 	xml     junitXML
 	totals  summaries
 	lanes   lanes
-	depth   int // labels removed from its lines
+	depth   int // labels removed from the lines
 }
 
 func NewReader() *Reader {
@@ -71,7 +71,7 @@ func (r *Reader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end reads a complete line, which a terminal may show as several.
+// end reads a complete line. A terminal may show several.
 func (r *Reader) end() {
 	plain := render.Clean(strings.TrimSuffix(string(r.line), "\r"))
 	r.line = r.line[:0]
@@ -101,7 +101,7 @@ func (r *Reader) read(line string) {
 	r.lanes.add(of, r.depth)
 }
 
-// Report returns the result. Write must not be called afterwards.
+// Report returns the result. Do not call Write afterwards.
 func (r *Reader) Report() Report {
 	r.end()
 	var all []Report
@@ -120,15 +120,13 @@ func (r *Reader) Report() Report {
 	return together(all)
 }
 
-// Read reads a complete output.
 func Read(output string) Report {
 	r := NewReader()
 	_, _ = r.Write([]byte(output)) // never fails
 	return r.Report()
 }
 
-// sameRun reports whether two reports describe one run: a runner that writes JUnit XML to standard output often prints its
-// own report, too.
+// sameRun reports whether two reports describe one run: a runner may print JUnit XML and its own report.
 func (t Report) sameRun(other Report) bool {
 	named := min(len(t.Failures), len(other.Failures)) > 0
 	if named && len(t.Failures) != len(other.Failures) {
@@ -139,7 +137,7 @@ func (t Report) sameRun(other Report) bool {
 
 func (t Report) numbers() numbers { return numbers{t.Passed, t.Failed, t.Skipped} }
 
-// adds reports whether totals count tests that no other report covers.
+// adds reports whether totals count tests that no other report has.
 func (t Report) adds(all []Report) bool {
 	if t.Runner == "" {
 		return false
@@ -179,7 +177,7 @@ func plus(a, b int) int {
 	return a + max(0, b)
 }
 
-// failures collects failing tests without duplicates, and the names of passed tests. The zero value is empty.
+// failures collects failing tests without duplicates, and names of passed tests.
 type failures struct {
 	list []policy.Failing
 	ran  []string
@@ -205,7 +203,7 @@ func (f *failures) add(name, text string) {
 	}
 }
 
-// explain gives a text to the first test of this name without one, whatever its suites.
+// explain gives a text to the first test of this name without one, in any suite.
 func (f *failures) explain(name, text string) bool {
 	name = stableName(name)
 	known := false
@@ -236,13 +234,13 @@ func called(full, name string) bool {
 type suite struct {
 	name   string
 	depth  int // indentation
-	failed int // failures known at its start
-	// For TAP: tests known at its start, whether a brace ends it, and whether it failed itself.
+	failed int // failures before it
+	// For TAP: tests before it, whether a brace ends it, and whether it failed itself.
 	tests         int
 	braces, notOK bool
 }
 
-// suites are the suites around a line, outermost first, each deeper than the one before.
+// suites are the open suites, outermost first.
 type suites []suite
 
 // enter begins a suite, at most a hundred deep.
@@ -252,7 +250,7 @@ func (s *suites) enter(n suite) {
 	}
 }
 
-// leave ends the suites at a line's depth or deeper.
+// leave ends the suites at a depth or deeper.
 func (s *suites) leave(depth int) {
 	for n := len(*s); n > 0 && (*s)[n-1].depth >= depth; n-- {
 		*s = (*s)[:n-1]

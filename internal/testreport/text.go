@@ -11,12 +11,12 @@ import (
 
 var (
 	duration = regexp.MustCompile(`(?: # time=[0-9.]+m?s| \((?:[0-9.]+ ?(?:ms|s|m))(?: [0-9.]+ ?(?:ms|s))?\)| [0-9.]+ms)(?: \{)?$`)
-	// temporary is a path that differs in the next run.
+	// temporary matches paths that differ between runs.
 	temporary = regexp.MustCompile(`(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+`)
 	address   = regexp.MustCompile(`0x[0-9a-fA-F]{6,16}`)
 )
 
-// stableName removes from a name what differs in the next run.
+// stableName removes text that differs between runs.
 func stableName(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	s = duration.ReplaceAllString(strings.TrimSpace(s), "")
@@ -34,13 +34,13 @@ func clip(s string, n int) string {
 	return render.Head(s, n-len(mark)) + mark
 }
 
-// block gathers the lines of one failure. It holds little more than the kept text.
+// block collects the lines of one failure.
 type block struct {
 	b     strings.Builder
 	lines int
 }
 
-// maxBlockLines ends a block: after a killed runner, the next failure must still be found.
+// maxBlockLines ends a block, so that after a killed runner the next failure is found.
 const maxBlockLines = 400
 
 func (b *block) add(line string) bool {
@@ -65,13 +65,13 @@ func upTo(end string) func(*block) string {
 	}
 }
 
-// blocks gathers text by name until it is needed.
+// blocks collects text by name.
 type blocks struct {
 	by    map[string]*block
 	names []string // in order of appearance
 }
 
-// add appends a line to a name's text, for up to most names.
+// add appends a line to a name's text, for up to `most` names.
 func (b *blocks) add(most int, name, line string) {
 	if b.by[name] == nil {
 		if len(b.by) >= most {
@@ -94,7 +94,6 @@ func (b *blocks) take(name string) string {
 	return known.text()
 }
 
-// dedent removes common indentation, and blank lines at the ends.
 func dedent(s string) string {
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
 	common := len(s)
@@ -111,7 +110,7 @@ func dedent(s string) string {
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// number reads a count. It rejects more than a billion: the output may be hostile.
+// number parses a count up to a billion: the output may be hostile.
 func number(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	if err != nil {

@@ -21,7 +21,7 @@ type Trial struct {
 }
 
 // Verify runs commands in a trial until one fails, and compares the results with before, the base's results. A failed
-// command runs again at once in its own trial, after the commands before it.
+// command runs again in a new trial, after the commands before it.
 func Verify(commands []string, before []policy.Verified, open func() (Trial, error)) (all []policy.Verified, err error) {
 	t, err := open()
 	if err != nil {
@@ -68,10 +68,10 @@ func repeat(commands []string, open func() (Trial, error)) (v policy.Verified, e
 	return v, err
 }
 
-// maxFailureTexts bounds the failure texts kept for one command, in bytes.
+// maxFailureTexts limits one command's failure texts in bytes.
 const maxFailureTexts = 64 << 10
 
-// Count adds test reports to a result. A failure that several runners report counts once.
+// Count adds test reports to a result. A failure in several reports counts once.
 func Count(v *policy.Verified, all ...Report) {
 	seen, text, counted, passing := map[string]bool{}, 0, false, false
 	for _, t := range all {
@@ -109,18 +109,18 @@ func Count(v *policy.Verified, all ...Report) {
 		v.NoTests = policy.Unbuilt(v.Failing)
 	}
 	if v.FailedTests > 0 {
-		v.Passed = false // whatever its exit code
+		v.Passed = false // whatever the exit code
 	}
 }
 
-// Bounds of reading report files: entries of the work tree to visit, and files to read.
+// Limits of work tree entries and of report files.
 const (
 	maxReportEntries = 100_000
 	maxReports       = 200
 )
 
-// Watch records the report files below a folder (reported selects them by name). changed reads those that changed since. If
-// reported is nil, there are none.
+// Watch records the report files below a folder, selected by reported. changed reads those that changed since. A nil
+// reported selects none.
 func Watch(dir string, reported func(name string) bool) (changed func() []Report) {
 	if reported == nil {
 		return func() []Report { return nil }
@@ -149,7 +149,7 @@ type stamp struct {
 	size int64
 }
 
-// stamps are the current report files of a folder. Unreadable files are omitted: the exit code decides.
+// stamps returns a folder's report files. Unreadable files are omitted: the exit code decides.
 func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	found := map[string]stamp{}
 	root, err := os.OpenRoot(dir)
@@ -179,13 +179,13 @@ func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	return found
 }
 
-// MaxRead is the most that is read of one file that an agent can write, in bytes.
+// MaxRead limits the bytes read of a file that an agent can write.
 const MaxRead = 1 << 20
 
 var ErrUnread = errors.New("not a regular file of up to 1 MiB")
 
-// ReadRegular reads the beginning of a file that an agent can write. It follows no link out of the root, and opens only
-// regular files: opening a pipe could block.
+// ReadRegular reads the beginning of a file that an agent can write. It follows no link out of the root, and opens
+// only regular files: a pipe could block.
 func ReadRegular(root *os.Root, name string) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -10,26 +10,26 @@ import (
 
 // Groups of counts.
 const (
-	groupNone = iota // no number of its own, or counts of other things
+	groupNone = iota // no number, or counts of other things
 	groupTests
 	groupPassed
 	groupFailed
 	groupSkipped
-	groupOther // files, suites, steps: counts of other things
+	groupOther // files, suites, steps
 )
 
-// word is a word's meaning in a total. Words with the same key are the same count.
+// word is a word's meaning in a total. Words with equal keys are the same count.
 type word struct {
 	key    string
 	group  int
 	says   says
 	order  bool // makes a preceding number an ordinal: "test 3"
 	splits bool // the next word counts something else
-	any    bool // other programs use it too, so it does not prove tests
+	any    bool // no proof of tests: other programs use it too
 }
 
-// words are runners' words in totals, by what they count; see TestTotalsOfRunnersAreRead. A star marks words that make a
-// number an ordinal, a question mark words that other programs use, too.
+// words are runners' words in totals by count; see TestTotalsOfRunnersAreRead. A star marks words that make a number
+// an ordinal, a question mark words that other programs use too.
 var words = vocabulary(map[string]string{
 	"tests":      "tests* test* testcases testcase* cases case* examples example* specs spec* scenarios scenario* runs total?",
 	"doctests":   "doctests doctest*",
@@ -60,7 +60,7 @@ var words = vocabulary(map[string]string{
 	"unsure":    "incomplete inconclusive",
 })
 
-// Words without a count of their own: verbs, other things that runners count, and fillers.
+// Words without their own count: verbs, other counted things, and fillers.
 const (
 	verbs  = "ran run executed completed complete finished done tried summary result results status"
 	others = "suites suite* files file* steps step* features feature* groups group* snapshots snapshot* containers container* build* " +
@@ -112,14 +112,14 @@ func groupOf(key string) int {
 	return groupSkipped
 }
 
-// says is what a total's words tell in addition to its numbers.
+// says describes a total's words.
 type says int
 
 const (
-	ofTests  says = 1 << iota // tests are counted
-	aVerdict                  // how they ended, or that they ran
-	ofPassed                  // how many "passed"
-	aTime                     // how long it took
+	ofTests  says = 1 << iota // counts tests
+	aVerdict                  // their end, or that they ran
+	ofPassed                  // the word "passed"
+	aTime                     // a duration
 )
 
 func (s says) has(what says) bool { return s&what != 0 }
@@ -131,7 +131,7 @@ func saysOf(group int) says {
 	return aVerdict
 }
 
-// phrases are words with another meaning together.
+// phrases are word groups with their own meaning.
 var phrases = strings.NewReplacer(
 	"unexpected successes", "upassed", "unexpected success", "upassed", "unexpected pass", "upassed",
 	"expected failures", "xfailed", "expected failure", "xfailed", "expected fail", "xfailed",
@@ -139,17 +139,18 @@ var phrases = strings.NewReplacer(
 )
 
 var (
-	// partName is the part of the tests after a total: "- in com.acme.WidgetTest", "- Widget.Tests.dll (net8.0)".
+	// partName matches the part of the tests after a total: "- in com.acme.WidgetTest", "- Widget.Tests.dll
+	// (net8.0)".
 	partName = regexp.MustCompile(`\s-+\s+(?:in\s+)?([\w$/-]+\.[\w.$/-]+)(?:\s+\([^)]*\))?$`)
-	// times are durations, times of day, percentages and fractions, which are not counts.
+	// times matches durations, times of day, percentages and fractions, which are no counts.
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\d[t ]\d\d:\d\d\S*|\d+(?::\d\d)+(?:\.\d+)?|\d+(?:\.\d+)? ?(?:ms|µs|us|ns|s|secs?|(?:milli|micro|nano)?seconds?|min|mins|minutes?|h)\b|` +
 		`\d+m\d+(?:\.\d+)?s|\d+(?:\.\d+)? ?%|\d+\.\d+|exit(?:ing|ed)? with (?:exit )?code \d+`)
-	// signed is Dart's form: +11 passed, ~2 skipped, -1 failed.
+	// signed matches Dart's form: +11 passed, ~2 skipped, -1 failed.
 	signed = regexp.MustCompile(`\+(\d+)(?: ~(\d+))?(?: -(\d+))?:`)
 	lexeme = regexp.MustCompile(`\d+(?:,\d{3})*|\p{L}[\p{L}'’]*|  +|\t|[^\s]`)
 )
 
-// scanned is a total's line in segments: the words around one number.
+// scanned is a total's line in segments around each number.
 type scanned struct {
 	segments []segment
 	columns  []string // keys of the words without a number, in order
@@ -162,11 +163,11 @@ type segment struct {
 	before, behind []word
 	n, outOf       int // NotCounted if missing
 	end            string
-	unit           bool // after "with": the next word is the unit, whatever follows
+	unit           bool // after "with": the next word is the unit
 	parens         bool
 }
 
-// scan reads a line's words and numbers. ok is false if the vocabulary lacks a word.
+// scan parses a line's words and numbers. ok is false if a word is unknown.
 func scan(line string) (scanned, bool) {
 	var l scanned
 	line = strings.ToLower(strings.TrimSpace(line))
@@ -185,7 +186,7 @@ func scan(line string) (scanned, bool) {
 	return l, l.cut(plain)
 }
 
-// known reports whether the vocabulary has every word of a line.
+// known reports whether all words of a line are known.
 func known(line string) bool {
 	if strings.Contains(line, "\t") {
 		return false // columns
@@ -200,7 +201,7 @@ func known(line string) bool {
 	return some
 }
 
-// cut divides a line into segments. ok is false if a number is an ordinal.
+// cut divides a line into segments. It returns false if a number is an ordinal.
 func (l *scanned) cut(line string) bool {
 	c := cutting{segment: empty}
 	for _, lex := range lexeme.FindAllString(line, -1) {
@@ -225,7 +226,7 @@ func (l *scanned) cut(line string) bool {
 		default:
 			c.behind = append(c.behind, w)
 		}
-		if lex != "out" { // "out of" is "of"
+		if lex != "out" { // "out of" means "of"
 			c.last, c.lastBut = lex, c.last
 		}
 	}
@@ -234,11 +235,11 @@ func (l *scanned) cut(line string) bool {
 	return true
 }
 
-// cutting is a line being cut into segments.
+// cutting is a line while it is cut.
 type cutting struct {
 	done          []segment
-	segment              // being read
-	last, lastBut string // lexemes before the current one
+	segment              // current
+	last, lastBut string // previous lexemes
 }
 
 var empty = segment{n: NotCounted, outOf: NotCounted}
@@ -299,7 +300,7 @@ func (s segment) around() []word { return slices.Concat(s.before, s.behind) }
 // head reports whether the segment is a heading in brackets: "[  PASSED  ]", "[doctest]".
 func (s segment) head() bool { return s.numberless() && s.end == "]" }
 
-// total adds up the segments. ok is false if a number is an ordinal, or no word says what it counts.
+// total sums the segments. ok is false if a number is an ordinal, or no word says what it counts.
 func (l *scanned) total() (total, bool) {
 	c := counting{total: total{n: map[string]int{}, says: l.says, of: l.of}}
 	for _, seg := range l.segments {
@@ -322,7 +323,7 @@ func (l *scanned) total() (total, bool) {
 type counting struct {
 	total
 	columns []string
-	subject int     // first unit of the line: tests, or something else
+	subject int     // first unit of the line: tests, or other
 	label   segment // previous segment, if it has no number
 }
 
@@ -353,7 +354,7 @@ func (c *counting) name(seg segment) {
 	c.label = seg
 }
 
-// whole handles the size of the whole: "out of 10".
+// whole handles a total: "out of 10".
 func (c *counting) whole(seg segment) {
 	if seg.outOf == NotCounted || c.subject == groupOther {
 		return
@@ -381,8 +382,8 @@ func (c *counting) otherUnit(seg segment) bool {
 	return cmp.Or(unitOf(around), c.subject) == groupOther
 }
 
-// kind is what a segment's number counts, by its own words or by the label before it. ok is false if neither tells and no
-// other number explains it.
+// kind returns what a segment's number counts, by its own words or the label before it. ok is false if neither tells
+// and no other number explains it.
 func (c *counting) kind(seg segment) (word, bool) {
 	named := lastCount(c.label.before)
 	if len(seg.around()) == 0 {
@@ -420,8 +421,8 @@ func (s segment) ordinal() bool {
 	return len(s.before) > 0 && s.before[len(s.before)-1].order
 }
 
-// counts is the word that the number counts. A result outranks tests: "12 tests passed". After "with" it is the next word:
-// "with 12 tests failed after 0.1 seconds".
+// counts returns the word that the number counts. A result outranks tests: "12 tests passed". After "with" the next
+// word counts: "with 12 tests failed after 0.1 seconds".
 func (s segment) counts() word {
 	behind, before := lastCount(s.behind), lastCount(s.before)
 	next := before
@@ -440,7 +441,7 @@ func (s segment) counts() word {
 
 func (w word) isResult() bool { return w.group > groupTests && w.group < groupOther }
 
-// lastCount is the last word with a count; results outrank tests.
+// lastCount returns the last counted word. Results outrank tests.
 func lastCount(all []word) (found word) {
 	for _, w := range all {
 		if w.isResult() || found.key == "" {
@@ -450,7 +451,7 @@ func lastCount(all []word) (found word) {
 	return found
 }
 
-// unitOf is the unit of the words: tests, or files, suites, steps.
+// unitOf returns the words' unit: tests, or files, suites, steps.
 func unitOf(all []word) int {
 	unit := groupNone
 	for _, w := range all {
@@ -466,7 +467,7 @@ func unitOf(all []word) int {
 	return unit
 }
 
-// row reads a table row below a line of column names, as Julia prints.
+// row parses a table row below column names (Julia).
 func row(heads []string, line string) (total, bool) {
 	if i := strings.LastIndex(line, "|"); i >= 0 {
 		line = line[i+1:]
@@ -487,7 +488,7 @@ func row(heads []string, line string) (total, bool) {
 	return t, true
 }
 
-// counted reads a line that is certainly a total, whatever other words it has.
+// counted parses a line that is certainly a total, with any other words.
 func counted(line string) (passed, failed, skipped int) {
 	var l scanned
 	plain := times.ReplaceAllString(phrases.Replace(strings.ToLower(line)), " ")
