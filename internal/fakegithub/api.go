@@ -15,15 +15,14 @@ import (
 	"time"
 )
 
-// maxBody bounds a REST request; GitHub's own texts end at 65,536 characters.
+// maxBody limits a REST request; GitHub's texts end at 65,536 characters.
 const maxBody = 4 << 20
 
-// route is one documented operation, named as http.ServeMux wants it:
-// "GET /repos/{owner}/{repo}".
+// route is one documented operation, named as for http.ServeMux: "GET /repos/{owner}/{repo}".
 type route struct {
 	name       string
 	access     access
-	permission string // any one of them, separated by |
+	permission string // alternatives separated by |
 	handle     func(*call) *reply
 }
 
@@ -79,8 +78,7 @@ func (s *Server) routeTable() []route {
 	}
 }
 
-// ofThread serves a route that names an issue or pull request. Whoever writes
-// there needs the permission of its kind.
+// ofThread serves a route of an issue or pull request. Writing needs the permission of its kind.
 func ofThread(handle func(*call, *thread) *reply) func(*call) *reply {
 	return func(c *call) *reply {
 		number, err := strconv.Atoi(c.r.PathValue("number"))
@@ -98,7 +96,6 @@ func ofThread(handle func(*call, *thread) *reply) func(*call) *reply {
 	}
 }
 
-// ofPull serves a route that names a pull request.
 func ofPull(handle func(*call, *thread) *reply) func(*call) *reply {
 	return ofThread(func(c *call, t *thread) *reply {
 		if t.pull == nil {
@@ -108,7 +105,6 @@ func ofPull(handle func(*call, *thread) *reply) func(*call) *reply {
 	})
 }
 
-// ofComment serves a route that names a comment.
 func ofComment(handle func(*call, *thread, *comment) *reply) func(*call) *reply {
 	return func(c *call) *reply {
 		t, m := c.repo.comment(c.id())
@@ -122,7 +118,6 @@ func ofComment(handle func(*call, *thread, *comment) *reply) func(*call) *reply 
 	}
 }
 
-// ofRun serves a route that names a check run.
 func ofRun(handle func(*call, *checkRun) *reply) func(*call) *reply {
 	return func(c *call) *reply {
 		run := c.repo.run(c.id())
@@ -133,8 +128,7 @@ func ofRun(handle func(*call, *checkRun) *reply) func(*call) *reply {
 	}
 }
 
-// rest is the REST API. What names a repository by id ("/repositories/7/…") is
-// served as if it named it by its present name.
+// rest returns the REST API. "/repositories/7/…" is served like the repository's current name.
 func (s *Server) rest() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range s.routeTable() {
@@ -152,7 +146,6 @@ func (s *Server) rest() http.Handler {
 	return http.StripPrefix("/api/v3", mux)
 }
 
-// current is the path of the repository with an id.
 func (s *Server) current(id string) string {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
@@ -164,13 +157,12 @@ func (s *Server) current(id string) string {
 	return "/repos/none/none"
 }
 
-// call is one REST request on its way through a handler.
 type call struct {
-	base string // of the server, without a slash at the end
+	base string // without a final slash
 	r    *http.Request
 	body []byte
 	who  caller
-	repo *repository // set when the route names one
+	repo *repository // set if the route names one
 }
 
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, rt route) {
@@ -212,15 +204,13 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, rt route) {
 	rep.write(w)
 }
 
-// identify reads the credentials of a request alone.
 func (s *Server) identify(r *http.Request) (caller, *reply) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	return s.authenticate(r)
 }
 
-// answer does everything between a parsed request and its reply: credentials,
-// limits, the repository, permissions, the handler, and the conditional GET.
+// answer handles credentials, limits, the repository, permissions, the handler, and the conditional GET.
 func (s *Server) answer(c *call, rt route, entry *Request) *reply {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
@@ -270,8 +260,7 @@ func (s *Server) dispatch(c *call, rt route) *reply {
 	return rt.handle(c)
 }
 
-// moved answers for a former name: 301 for reads, 307 for the rest, to the
-// address by id.
+// moved redirects a former name to the address by id: 301 for reads, else 307.
 func (s *Server) moved(c *call) *reply {
 	target := fmt.Sprintf("%srepositories/%d", s.APIURL(), c.repo.id)
 	if parts := strings.SplitN(c.r.URL.EscapedPath(), "/", 5); len(parts) == 5 { // "", repos, owner, repo, rest
@@ -288,8 +277,7 @@ func (s *Server) moved(c *call) *reply {
 	return rep
 }
 
-// decode reads the JSON body as GitHub does: bad JSON is a 400, a value of the
-// wrong type a 422.
+// decode reads the JSON body: bad JSON is a 400, a value of the wrong type a 422.
 func (c *call) decode(into any) *reply {
 	if len(c.body) == 0 {
 		return nil
@@ -305,7 +293,7 @@ func (c *call) decode(into any) *reply {
 	return nil
 }
 
-// jsonKind is how GitHub names the type that it wanted.
+// jsonKind returns GitHub's name of a type.
 func jsonKind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -323,7 +311,7 @@ func jsonKind(t reflect.Type) string {
 func (c *call) id() int64 {
 	n, err := strconv.ParseInt(c.r.PathValue("id"), 10, 64)
 	if err != nil {
-		return 0 // nothing has this id
+		return 0 // no such id
 	}
 	return n
 }

@@ -38,8 +38,7 @@ func (w apps) getInstallation(c *call) *reply {
 	return ok(w.renderInstallation(in))
 }
 
-// maxTokenRepos is how many repositories a token can be narrowed to ("Up to 500
-// repositories can be listed in this manner").
+// maxTokenRepos: "Up to 500 repositories can be listed in this manner".
 const maxTokenRepos = 500
 
 func (w credentials) createToken(c *call) *reply {
@@ -84,8 +83,7 @@ func (w credentials) createToken(c *call) *reply {
 	return created(body)
 }
 
-// narrow sets the permissions of a token: those asked for, which the
-// installation must have, or all of the installation's.
+// narrow sets a token's permissions: the requested ones, which the installation must have, or all.
 func (w credentials) narrow(tok *token, want map[string]string) *reply {
 	granted := w.app.permissions
 	if len(want) == 0 {
@@ -104,7 +102,6 @@ func (w credentials) narrow(tok *token, want map[string]string) *reply {
 	return nil
 }
 
-// forgetExpired keeps the token table small in long runs.
 func (w credentials) forgetExpired() {
 	for value, tok := range w.tokens {
 		if !tok.expires.IsZero() && !w.now().Before(tok.expires) {
@@ -113,8 +110,7 @@ func (w credentials) forgetExpired() {
 	}
 }
 
-// install adds a repository to the installation of its owner, which is made if
-// there is none.
+// install adds a repository to its owner's installation, which it creates if missing.
 func (w apps) install(r *repository) {
 	stub := stubs(r)
 	for _, in := range w.installations {
@@ -130,7 +126,7 @@ func (w apps) install(r *repository) {
 	w.emitApp("installation", in, r.owner, obj{"action": "created", "repositories": stub, "requester": nil})
 }
 
-// stubs are the short repositories of installation events.
+// stubs returns the short repositories of installation events.
 func stubs(repos ...*repository) []obj {
 	list := []obj{}
 	for _, r := range repos {
@@ -139,7 +135,7 @@ func stubs(repos ...*repository) []obj {
 	return list
 }
 
-// Install puts the App back on a repository after Uninstall or RemoveRepo.
+// Install reinstalls the App on a repository after Uninstall or RemoveRepo.
 func (w apps) Install(repo string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -149,7 +145,6 @@ func (w apps) Install(repo string) error {
 	return err
 }
 
-// InstallationID is the id of the installation that covers a repository.
 func (w apps) InstallationID(repo string) (id int64, err error) {
 	err = w.installed(repo, func(_ *repository, in *installation) { id = in.id })
 	return id, err
@@ -169,7 +164,7 @@ func (w apps) installed(repo string, do func(*repository, *installation)) error 
 	return nil
 }
 
-// Uninstall removes the App from the owner of a repository altogether.
+// Uninstall removes the App from a repository's owner.
 func (w apps) Uninstall(repo string) error {
 	return w.installed(repo, func(r *repository, in *installation) {
 		in.removed = true
@@ -177,7 +172,7 @@ func (w apps) Uninstall(repo string) error {
 	})
 }
 
-// RemoveRepo takes one repository out of the installation.
+// RemoveRepo removes one repository from the installation.
 func (w apps) RemoveRepo(repo string) error {
 	return w.installed(repo, func(r *repository, in *installation) {
 		delete(in.repos, r.id)
@@ -186,11 +181,9 @@ func (w apps) RemoveRepo(repo string) error {
 	})
 }
 
-// Suspend pauses the installation that covers a repository; tokens answer 403
-// and events stop.
+// Suspend pauses a repository's installation: tokens answer 403 and events stop.
 func (w apps) Suspend(repo string) error { return w.pause(repo, "suspend", w.now()) }
 
-// Unsuspend ends the pause.
 func (w apps) Unsuspend(repo string) error { return w.pause(repo, "unsuspend", time.Time{}) }
 
 func (w apps) pause(repo, action string, since time.Time) error {
@@ -200,12 +193,10 @@ func (w apps) pause(repo, action string, since time.Time) error {
 	})
 }
 
-// codeLife is how long the code for a manifest is good ("You must complete this
-// step of the GitHub App Manifest flow within one hour").
+// codeLife: "You must complete this step of the GitHub App Manifest flow within one hour".
 const codeLife = time.Hour
 
-// Manifest is what was submitted to make an App, for an organization or, with an
-// empty Org, for the account that is signed in.
+// Manifest is a submitted App manifest. Without Org it is for the signed-in account.
 type Manifest struct {
 	Org         string `json:"-"`
 	State       string `json:"-"`
@@ -228,12 +219,11 @@ type manifestCode struct {
 	made     time.Time
 }
 
-// formPath is where GitHub takes manifests.
+// formPath is GitHub's path for manifests.
 var formPath = regexp.MustCompile(`^(?:/organizations/([A-Za-z0-9-]+))?/settings/apps/new$`)
 
-// servesManifest answers the form that a browser sends, as if the person had
-// pressed "Create GitHub App" on the page that GitHub shows in between. It returns
-// false when the request is none of it.
+// servesManifest answers a browser's form as if the user had pressed "Create GitHub App". It returns false for other
+// requests.
 func (s apps) servesManifest(w http.ResponseWriter, r *http.Request) bool {
 	path := formPath.FindStringSubmatch(r.URL.Path)
 	if path == nil || r.Method != http.MethodPost {
@@ -266,9 +256,8 @@ func (s apps) servesManifest(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// convertManifest gives the App for a code, once and within the hour. There is
-// one App at this GitHub, the one under test: it takes over what the manifest
-// asks for, and its key and secret are the answer.
+// convertManifest returns the App for a code, once and within the hour. The only App, the one under test, takes the
+// manifest's settings.
 func (w apps) convertManifest(c *call) *reply {
 	code, known := w.codes[c.r.PathValue("code")]
 	if !known || w.now().Sub(code.made) > codeLife {
@@ -291,22 +280,19 @@ func (w apps) convertManifest(c *call) *reply {
 	return created(body)
 }
 
-// Manifests lists what was submitted to make Apps, oldest first.
 func (w apps) Manifests() []Manifest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.manifests)
 }
 
-// SetHookRanges sets where this GitHub says that its webhooks come from; at first it says nothing, as an Enterprise
-// Server.
+// SetHookRanges sets the published sources of webhooks; at first none, as on an Enterprise Server.
 func (w apps) SetHookRanges(ranges ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.world.hookRanges = ranges
 }
 
-// getMeta answers with what of GitHub's meta information this GitHub has.
 func (w apps) getMeta(*call) *reply {
 	body := obj{"verifiable_password_authentication": false}
 	if len(w.world.hookRanges) > 0 {
@@ -315,7 +301,7 @@ func (w apps) getMeta(*call) *reply {
 	return ok(body)
 }
 
-// Ping sends the event that GitHub sends when a webhook is set up.
+// Ping sends the event of a new webhook.
 func (w apps) Ping() {
 	defer w.act()()
 	app := w.renderApp(w.app)

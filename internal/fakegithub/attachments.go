@@ -14,19 +14,16 @@ import (
 	markup "github.com/yuin/goldmark/renderer/html"
 )
 
-// attachments is where the store of files that people attach begins.
 const attachments = "/user-attachments/assets/"
 
-// Attach keeps a file as the upload of GitHub's comment box does, and returns the address that the box writes into
-// the text.
+// Attach stores a file like GitHub's comment box, and returns its address.
 func (w repositories) Attach(data []byte) string {
 	defer w.act()()
 	w.attached = append(w.attached, data)
 	return fmt.Sprintf("%s%s%d", w.base, attachments, len(w.attached))
 }
 
-// serveAttachment is the store. It is private here: without the signature that a rendered text has, nobody gets a file,
-// and credentials are refused as by the real one.
+// serveAttachment serves private files only with a rendered text's signature, and refuses credentials like GitHub.
 func (s *Server) serveAttachment(w http.ResponseWriter, r *http.Request) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
@@ -38,7 +35,7 @@ func (s *Server) serveAttachment(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.world.attached[n-1])
 }
 
-// bodyHTML is a text as it is shown: its attachments with signed addresses, and other pictures by GitHub's proxy for them.
+// bodyHTML renders a text: attachments get signed addresses, other pictures GitHub's proxy.
 func (w *world) bodyHTML(text string) plain {
 	var b bytes.Buffer
 	if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(markup.WithUnsafe())).Convert([]byte(text), &b); err != nil {
@@ -64,7 +61,7 @@ func (w *world) bodyHTML(text string) plain {
 func (t *graphThread) BodyHTML() plain { return t.repo.world.bodyHTML(t.of.body) }
 func (s *graphSaid) BodyHTML() plain   { return s.world.bodyHTML(s.Body) }
 
-// graphNode is anything that has a global id and words.
+// graphNode is a node with a global id and a text.
 type graphNode struct {
 	kind   string
 	thread *graphThread
@@ -89,7 +86,7 @@ func (n *graphNode) ToPullRequestReviewComment() (*graphSaid, bool) {
 	return n.said, n.kind == "PullRequestReviewComment"
 }
 
-// Nodes are null for ids that name nothing that the caller may see.
+// Nodes returns null for ids that are unknown or invisible to the caller.
 func (q *graphQuery) Nodes(args struct{ IDs []graphql.ID }) ([]*graphNode, error) {
 	found := map[graphql.ID]*graphNode{}
 	for _, r := range q.world.repos {

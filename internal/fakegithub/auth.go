@@ -14,24 +14,23 @@ import (
 	"github.com/golang-jwt/jwt/v4"
 )
 
-// token is an installation token or, with user set, a personal access token.
+// token is an installation token; with user set, a personal access token.
 type token struct {
 	user         *account
 	installation *installation
 	permissions  map[string]string
-	repos        map[int64]bool // nil: every repository of the installation
+	repos        map[int64]bool // nil: all of the installation
 	expires      time.Time      // zero for personal tokens
 	value        string
 }
 
-// caller is who makes a request. The zero value is anonymous.
+// caller makes a request. The zero value is anonymous.
 type caller struct {
 	app   *app
 	token *token
 }
 
-// tokenLife is how long an installation token lives (GitHub: "Installation
-// access tokens expire after 1 hour").
+// tokenLife: "Installation access tokens expire after 1 hour".
 const tokenLife = time.Hour
 
 func (c caller) account() *account {
@@ -44,7 +43,7 @@ func (c caller) account() *account {
 	return nil
 }
 
-// via is the App through which an act is done, nil for people.
+// via returns the App of an act; nil for people.
 func (c caller) via() *app {
 	if c.token != nil && c.token.user == nil {
 		return c.app
@@ -52,7 +51,7 @@ func (c caller) via() *app {
 	return nil
 }
 
-// name is how the request log calls the caller; it never holds a secret.
+// name is the caller in the request log, without secrets.
 func (c caller) name() string {
 	switch {
 	case c.token != nil && c.token.user != nil:
@@ -65,8 +64,7 @@ func (c caller) name() string {
 	return "anonymous"
 }
 
-// authenticate reads the Authorization header; a nil reply means that it is
-// absent or good.
+// authenticate reads the Authorization header. A nil reply means that it is absent or valid.
 func (w credentials) authenticate(r *http.Request) (caller, *reply) {
 	header := r.Header.Get("Authorization")
 	if header == "" {
@@ -97,10 +95,8 @@ func (w credentials) authenticate(r *http.Request) (caller, *reply) {
 	return caller{app: w.app, token: tok}, nil
 }
 
-// authenticateApp checks a JWT as GitHub documents it: RS256, issued by the
-// App's id, at most ten minutes ahead. It asks the real time, not the clock of
-// Options: client libraries sign by the real time, and a test that moves the
-// clock to let tokens expire still needs new ones.
+// authenticateApp checks a JWT as documented: RS256, issued by the App's id, at most ten minutes ahead. It uses the
+// real time, like client libraries, not the clock of Options.
 func (w credentials) authenticateApp(value string) (caller, *reply) {
 	refuse := func(why string) (caller, *reply) { return caller{}, problem(http.StatusUnauthorized, why) }
 	claims := jwt.MapClaims{}
@@ -135,8 +131,7 @@ func (w credentials) authenticateApp(value string) (caller, *reply) {
 	return caller{app: w.app}, nil
 }
 
-// newInstallationToken has the long form with dots that GitHub issues now, so
-// that nobody relies on 40 characters.
+// newInstallationToken has GitHub's long form with dots.
 func newInstallationToken() string {
 	return "ghs_" + randomText(129) + "." + randomText(129) + "." + randomText(129)
 }
@@ -147,7 +142,7 @@ func randomText(n int) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// access is who may call a route at all.
+// access is the credentials that a route needs.
 type access int
 
 const (
@@ -156,7 +151,7 @@ const (
 	asToken               // an installation or personal token
 )
 
-// rank orders roles and permissions; what is unknown is below none.
+// rank orders roles and permissions; unknown ones are below none.
 func rank(name string) int {
 	return slices.Index([]string{"none", "read", "triage", "write", "maintain", "admin"}, name)
 }
@@ -167,7 +162,7 @@ func (c *call) admit(rt route) *reply {
 	case rt.access == asApp && (c.who.app == nil || c.who.token != nil):
 		return problem(http.StatusUnauthorized, "A JSON web token could not be decoded")
 	case rt.access == asToken && c.who.token == nil && c.who.app == nil && c.repo != nil:
-		return notFound() // who may not know of a repository is not told that it exists
+		return notFound() // hides the repository's existence
 	case rt.access == asToken && c.who.token == nil:
 		return problem(http.StatusUnauthorized, "Requires authentication")
 	case rt.access != asToken || c.repo == nil:
@@ -187,8 +182,7 @@ func (c *call) admit(rt route) *reply {
 	return c.forbidden(rt.permission)
 }
 
-// sees tells whether the caller knows of the repository; to all others it does
-// not exist (404, as GitHub answers for private repositories).
+// sees reports whether the caller may know of the repository; otherwise GitHub answers 404.
 func (c *call) sees(r *repository) bool {
 	tok := c.who.token
 	switch {
@@ -200,13 +194,11 @@ func (c *call) sees(r *repository) bool {
 	return tok.covers(r)
 }
 
-// covers tells whether an installation token is for this repository.
 func (tok *token) covers(r *repository) bool {
 	return tok.installation.repos[r.id] && (tok.repos == nil || tok.repos[r.id])
 }
 
-// has tells whether the caller holds a permission such as "issues:write" in the
-// repository of the call.
+// has reports whether the caller has a permission such as "issues:write" in the call's repository.
 func (c *call) has(permission string) bool {
 	name, level, _ := strings.Cut(permission, ":")
 	tok := c.who.token
@@ -218,7 +210,7 @@ func (c *call) has(permission string) bool {
 	case name == "checks" && level == "write":
 		return false // only Apps write check runs
 	case name == "issues" || name == "pull_requests" || level == "read":
-		return role >= rank("read") // people who read may also comment
+		return role >= rank("read") // readers may comment
 	}
 	return role >= rank(level)
 }
@@ -233,9 +225,8 @@ func (c *call) forbidden(permission string) *reply {
 	return problem(http.StatusForbidden, "Must have write access to the repository.")
 }
 
-// mayTouch says whether the caller may do on a thread what is asked: whoever was
-// admitted may read, and to write an App needs the permission of the thread's
-// kind, issues or pull requests.
+// mayTouch reports whether the caller may act on a thread. Admitted callers may read; to write, an App needs the
+// permission of the thread's kind.
 func (c *call) mayTouch(t *thread) *reply {
 	if c.r.Method == http.MethodGet || c.who.token.user != nil || c.has("issues:write") || (t.pull != nil && c.has("pull_requests:write")) {
 		return nil
@@ -243,8 +234,7 @@ func (c *call) mayTouch(t *thread) *reply {
 	return c.forbidden("issues:write")
 }
 
-// mayChange says whether the caller may change or delete what author wrote:
-// one's own texts, or with write access anybody's.
+// mayChange reports whether the caller may change or delete author's text: one's own, or any with write access.
 func (c *call) mayChange(author *account) *reply {
 	tok := c.who.token
 	if tok.user == nil || tok.user.id == author.id || rank(c.repo.role(tok.user)) >= rank("write") {
@@ -253,14 +243,13 @@ func (c *call) mayChange(author *account) *reply {
 	return problem(http.StatusForbidden, "Must have admin rights to Repository.")
 }
 
-// AddUser makes a person. Roles are none, read, triage, write, maintain or
-// admin by "owner/name"; the repositories must exist. An owner of repositories
-// may be made with AddUser before AddRepo; otherwise owners are organizations.
+// AddUser creates a user. Roles are none, read, triage, write, maintain or admin by "owner/name"; the repositories
+// must exist. Call it before AddRepo to make a user the owner; otherwise owners are organizations.
 func (w people) AddUser(login string, id int64, roles map[string]string) error {
 	return w.addAccount(login, id, "User", roles)
 }
 
-// AddBot makes the bot account of some other App, such as "dependabot[bot]".
+// AddBot creates another App's bot, such as "dependabot[bot]".
 func (w people) AddBot(login string, id int64) error { return w.addAccount(login, id, "Bot", nil) }
 
 func (w people) addAccount(login string, id int64, kind string, roles map[string]string) error {
@@ -278,7 +267,6 @@ func (w people) addAccount(login string, id int64, kind string, roles map[string
 	return nil
 }
 
-// SetRole changes what a person may do in a repository.
 func (w people) SetRole(repo, login, role string) error {
 	defer w.act()()
 	return w.setRole(repo, login, role)
@@ -296,7 +284,7 @@ func (w people) setRole(full, login, role string) error {
 	return nil
 }
 
-// UserToken makes a personal access token for a person.
+// UserToken creates a personal access token.
 func (w credentials) UserToken(login string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -311,7 +299,7 @@ func (w credentials) UserToken(login string) (string, error) {
 	return value, nil
 }
 
-// RevokeTokens makes every installation token issued so far invalid.
+// RevokeTokens revokes all installation tokens.
 func (w credentials) RevokeTokens() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -322,7 +310,7 @@ func (w credentials) RevokeTokens() {
 	}
 }
 
-// AddOtherApp makes another App, such as a CI service, that can write check runs.
+// AddOtherApp creates another App, such as a CI service, that may write check runs.
 func (w apps) AddOtherApp(slug string, id int64) {
 	defer w.act()()
 	w.otherApps[slug] = w.newApp(id, slug, map[string]string{"checks": "write"}, w.now())
@@ -336,11 +324,8 @@ func (w people) getUser(c *call) *reply {
 	return ok(w.renderProfile(a))
 }
 
-// getPermission answers with the four old levels in "permission" and the exact
-// one in "role_name" (REST API, get repository permissions for a user). People
-// without a role get "none", or "read" where the repository is public. GitHub
-// does not document what it answers for Apps; here they are 404, so a caller
-// that takes any answer but a 200 for "no" is on the safe side.
+// getPermission returns the four old levels in "permission" and the exact one in "role_name". Users without a role
+// get "none", or "read" if the repository is public. For Apps, which GitHub does not document, it returns 404.
 func (w people) getPermission(c *call) *reply {
 	a, err := w.account(c.r.PathValue("login"))
 	if err != nil || a.kind != "User" {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the checks API as GitHub documents them.
+// Documented limits of the checks API.
 const (
 	maxActions     = 3
 	maxLabel       = 20
@@ -16,8 +16,7 @@ const (
 	maxAnnotations = 50
 )
 
-// check validates as the documented schema does; create says that name and
-// head_sha are required.
+// check validates by the documented schema; create requires name and head_sha.
 func (w checkParams) check(create bool) *reply {
 	switch {
 	case create && (w.Name == nil || *w.Name == ""):

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxOutput is GitHub's documented limit on summary and text of a check run.
-// GitHub refuses a longer summary and silently cuts a longer text.
+// maxOutput is the documented limit on a check run's summary and text. GitHub refuses a longer summary and silently
+// truncates a longer text.
 const maxOutput = 65535
 
 type checkSuite struct {
@@ -33,9 +33,9 @@ type checkRun struct {
 	started    time.Time
 	completed  time.Time
 	output     checkOutput
-	notes      []obj // annotations so far; they add up over requests
+	notes      []obj // annotations so far, over all requests
 	actions    []CheckAction
-	job        *Job // nil for what is none of GitHub Actions
+	job        *Job // nil unless by GitHub Actions
 	attempt    int  // of its workflow run
 }
 
@@ -47,14 +47,13 @@ type checkOutput struct {
 	Images      []obj   `json:"images"`
 }
 
-// CheckAction is a button of a check run.
 type CheckAction struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
 	Identifier  string `json:"identifier"`
 }
 
-// checkParams is what creating and updating a check run ask for.
+// checkParams are the parameters to create or update a check run.
 type checkParams struct {
 	Name        *string        `json:"name"`
 	HeadSHA     *string        `json:"head_sha"`
@@ -84,10 +83,8 @@ func (w checks) createCheckRun(c *call) *reply {
 	return created(w.renderCheckRun(c.repo, run))
 }
 
-// addCheckRun creates a check run from valid values and sends its events. GitHub
-// documents "created" for a new check run and "completed" for one that has a
-// conclusion; consumers report both for a check run that is created completed,
-// nearly alike, so both are sent here.
+// addCheckRun creates a check run and sends its events. For a run created as completed, consumers report both
+// "created" and "completed", so both are sent.
 func (w checks) addCheckRun(r *repository, by *app, want checkParams) *checkRun {
 	run := &checkRun{id: w.newID(), suite: w.suite(r, by, *want.HeadSHA), name: *want.Name, sha: *want.HeadSHA,
 		status: "queued", started: w.now()}
@@ -101,7 +98,7 @@ func (w checks) addCheckRun(r *repository, by *app, want checkParams) *checkRun 
 	return run
 }
 
-// suite finds or makes the one check suite of an App and a commit.
+// suite returns the check suite of an App and a commit, which it creates if missing.
 func (w checks) suite(r *repository, by *app, sha string) *checkSuite {
 	for _, known := range r.suites {
 		if known.app == by && known.sha == sha {
@@ -118,8 +115,7 @@ func (w checks) suite(r *repository, by *app, sha string) *checkSuite {
 	return fresh
 }
 
-// apply takes over what was asked for. An output replaces the whole former one;
-// its annotations are added to those before.
+// apply changes a run. A new output replaces the old one, but annotations accumulate.
 func (run *checkRun) apply(want checkParams, now time.Time) {
 	set := func(to *string, from *string) {
 		if from != nil {
@@ -169,7 +165,6 @@ func (r *repository) run(id int64) *checkRun {
 	return nil
 }
 
-// listAnnotations answers in the order in which they were sent.
 func (w checks) listAnnotations(c *call, run *checkRun) *reply {
 	return page(c, run.notes, func(note obj) obj { return w.renderAnnotation(c.repo, run, note) }, array)
 }
@@ -193,8 +188,7 @@ func (w checks) updateCheckRun(c *call, run *checkRun) *reply {
 	return ok(w.renderCheckRun(c.repo, run))
 }
 
-// listCheckRuns answers newest first; filter=latest, the default, keeps the
-// newest run of each name and App.
+// listCheckRuns lists newest first; filter=latest, the default, keeps the newest run of each name and App.
 func (w checks) listCheckRuns(c *call) *reply {
 	sha, found := c.resolve(c.r.PathValue("ref"))
 	if !found {
@@ -217,20 +211,19 @@ func (w checks) listCheckRuns(c *call) *reply {
 	})
 }
 
-// CheckResult is what another App reports. Without title and summary the run has
-// no output but its annotations, as those of GitHub Actions.
+// CheckResult is another App's report. Without title and summary the run has only annotations, like those of GitHub
+// Actions.
 type CheckResult struct {
 	SHA         string
 	Name        string
 	Conclusion  string
 	Title       string
 	Summary     string
-	Annotations []CheckAnnotation // as many as there are; GitHub takes 50 with each request
+	Annotations []CheckAnnotation // GitHub takes 50 per request
 	Job         *Job              // for the App with the slug github-actions
 }
 
-// CheckAnnotation is a remark of a check run at a line. What GitHub Actions itself
-// says of a job is at path ".github".
+// CheckAnnotation is a remark at a line. GitHub Actions' own messages have the path ".github".
 type CheckAnnotation struct {
 	Path    string
 	Line    int
@@ -250,8 +243,7 @@ func (a CheckAnnotation) sent() obj {
 	return note
 }
 
-// CompleteCheckRun lets another App, made with AddOtherApp, report a finished
-// check run, and returns its id.
+// CompleteCheckRun reports a finished check run by another App (AddOtherApp), and returns its id.
 func (w checks) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, error) {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -275,7 +267,7 @@ func (w checks) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, er
 	for _, a := range c.Annotations {
 		want.Output.Annotations = append(want.Output.Annotations, a.sent())
 	}
-	for _, run := range r.runs { // one that was begun, or begun anew
+	for _, run := range r.runs { // an unfinished run
 		if run.suite.app == other && run.sha == c.SHA && run.name == c.Name && run.status != "completed" {
 			run.job = c.Job
 			run.apply(want, w.now())
@@ -288,9 +280,8 @@ func (w checks) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, er
 	return run.id, nil
 }
 
-// ClickButton presses a button of a check run, which must have it. GitHub
-// documents that a button "is displayed after the check run completes"; here it
-// may be pressed before, as a press can also arrive late.
+// ClickButton presses a button of a check run. Unlike at GitHub, this works before the run completes: a press may
+// arrive late.
 func (w checks) ClickButton(repo string, runID int64, identifier, as string) error {
 	return w.onRun(repo, runID, as, func(r *repository, run *checkRun, by *account) error {
 		if !slices.ContainsFunc(run.actions, func(a CheckAction) bool { return a.Identifier == identifier }) {
@@ -301,7 +292,6 @@ func (w checks) ClickButton(repo string, runID int64, identifier, as string) err
 	})
 }
 
-// Rerequest asks for a check run to be done again.
 func (w checks) Rerequest(repo string, runID int64, as string) error {
 	return w.onRun(repo, runID, as, func(r *repository, run *checkRun, by *account) error {
 		w.emitOwn(r, run, "rerequested", by, nil)
@@ -309,7 +299,7 @@ func (w checks) Rerequest(repo string, runID int64, as string) error {
 	})
 }
 
-// RerequestAll asks for all checks of the App that made a check run to be done again.
+// RerequestAll re-runs all checks of the App that made a check run.
 func (w checks) RerequestAll(repo string, runID int64, as string) error {
 	return w.onRun(repo, runID, as, func(r *repository, run *checkRun, by *account) error {
 		if run.suite.app == w.app {
@@ -319,7 +309,7 @@ func (w checks) RerequestAll(repo string, runID int64, as string) error {
 	})
 }
 
-// emitOwn sends what GitHub sends only to the App that made the check run.
+// emitOwn sends events for the check run's App only.
 func (w checks) emitOwn(r *repository, run *checkRun, action string, by *account, extra obj) {
 	if run.suite.app == w.app {
 		w.emitCheck(r, run, action, by, extra)

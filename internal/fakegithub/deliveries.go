@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hookID is the id of the App's one webhook.
+// hookID identifies the App's only webhook.
 const hookID = 400_000_001
 
 func (h *webhooks) hookConfig() obj {
@@ -23,7 +23,7 @@ func (h *webhooks) hookConfig() obj {
 	return config
 }
 
-// listDeliveries answers newest first and pages by cursor, never by page number.
+// listDeliveries lists newest first and pages by cursor.
 func (h *webhooks) listDeliveries(c *call) *reply {
 	size := clamp(c.query("per_page", "30"), 30, 100)
 	before := int64(1 << 62)
@@ -104,8 +104,7 @@ func (h *webhooks) find(id int64) *delivery {
 	return nil
 }
 
-// Delivery is what became of one webhook. StatusCode is 0 until it was answered
-// and when it could not be sent.
+// Delivery is one webhook's delivery. StatusCode is 0 before an answer, or if sending failed.
 type Delivery struct {
 	ID         int64
 	GUID       string
@@ -119,15 +118,15 @@ type Delivery struct {
 	Payload    []byte
 }
 
-// deliveryFault is what happens to the next deliveries of an event, or of any
-// when event is empty: they fail or, with never set, leave no trace.
+// deliveryFault applies to the next deliveries of an event (empty: any): they fail or, if never is set, leave no
+// trace.
 type deliveryFault struct {
 	event string
 	never bool
 	left  int
 }
 
-// fault gives what is to happen to a delivery, nil for most.
+// fault returns the fault for a delivery; nil for most.
 func (h *webhooks) fault(d *delivery) *deliveryFault {
 	for _, f := range h.faults {
 		if f.left > 0 && (f.event == "" || f.event == d.Event) {
@@ -138,8 +137,7 @@ func (h *webhooks) fault(d *delivery) *deliveryFault {
 	return nil
 }
 
-// Drop loses the next n deliveries of an event, or of any when event is empty.
-// They are recorded as failed and can be redelivered.
+// Drop loses the next n deliveries of an event (empty: any). They are recorded as failed and can be redelivered.
 func (h *webhooks) Drop(event string, n int) {
 	h.addFault(&deliveryFault{event: event, left: n})
 }
@@ -150,23 +148,22 @@ func (h *webhooks) addFault(f *deliveryFault) {
 	h.faults = append(h.faults, f)
 }
 
-// Hold keeps new deliveries back until Release.
+// Hold holds new deliveries until Release.
 func (h *webhooks) Hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holding = true
 }
 
-// Held lists what is kept back, oldest first.
+// Held lists held deliveries, oldest first.
 func (h *webhooks) Held() []Delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return views(h.held)
 }
 
-// Release sends the named deliveries in the order given, then everything else
-// that was held in its own order, and stops holding. A GUID may be named more
-// than once, so Release also reorders and duplicates.
+// Release sends the named deliveries in order, then the other held ones, and stops holding. Repeated GUIDs are sent
+// repeatedly.
 func (h *webhooks) Release(guids ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,7 +183,6 @@ func (h *webhooks) Release(guids ...string) {
 	h.holding, h.held = false, nil
 }
 
-// Deliveries lists the newest 5,000 deliveries, oldest first.
 func (h *webhooks) Deliveries() []Delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +197,7 @@ func views(list []*delivery) []Delivery {
 	return out
 }
 
-// Redeliver sends the newest delivery with this GUID again, as the button does.
+// Redeliver sends the newest delivery with this GUID again.
 func (h *webhooks) Redeliver(guid string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -214,30 +210,26 @@ func (h *webhooks) Redeliver(guid string) error {
 	return fmt.Errorf("no delivery %s among the newest %d", guid, keptDeliveries)
 }
 
-// Send delivers any payload under any event name and returns its GUID, for
-// payloads that nobody's act produces.
+// Send delivers any payload under any event name and returns its GUID.
 func (h *webhooks) Send(event string, payload []byte) string {
 	d := &delivery{Delivery: Delivery{GUID: newGUID(), Event: event, Payload: payload}}
 	h.add(d)
 	return d.GUID
 }
 
-// deliveryLife is how long a delivery is listed, can be read and redelivered
-// ("All deliveries from the past 3 days will be listed", redelivering webhooks).
+// deliveryLife: "All deliveries from the past 3 days will be listed".
 const deliveryLife = 3 * 24 * time.Hour
 
-// maxPayload is the size above which an event is not sent ("Payloads are capped
-// at 25 MB", webhook events and payloads).
+// maxPayload: "Payloads are capped at 25 MB".
 const maxPayload = 25 << 20
 
-// Lose makes the next n events of a kind, or of any when event is empty, never
-// fire, as GitHub does with those whose payload is too large: they are neither
-// sent nor listed as deliveries.
+// Lose suppresses the next n events (empty: any), as GitHub does with too large payloads: they are neither sent nor
+// listed.
 func (h *webhooks) Lose(event string, n int) {
 	h.addFault(&deliveryFault{event: event, never: true, left: n})
 }
 
-// keeps reports whether a delivery was sent and is not too old to be shown.
+// keeps reports whether a delivery was sent and is recent enough to be listed.
 func (h *webhooks) keeps(d *delivery) bool {
 	return d.Answered && h.clock().Sub(d.At) <= deliveryLife
 }

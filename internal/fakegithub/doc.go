@@ -1,54 +1,31 @@
-// Package fakegithub is a GitHub on loopback that speaks the wire protocol: the
-// REST API below /api/v3, signed webhooks, and git over smart HTTP on real bare
-// repositories. The demo, the end-to-end tests and the benchmarks run against
-// it. It answers what Pawl and the agents of the tests ask, and there it follows
-// what GitHub documents (field names, status codes, limits), not what Pawl happens
-// to use, because Pawl also runs against other implementations of the same API.
+// Package fakegithub is a GitHub on loopback: the REST API below /api/v3, GraphQL, signed webhooks, and git over smart
+// HTTP on real bare repositories. The demo, the end-to-end tests and the benchmarks use it. It serves the requests of
+// Pawl and of the tests' agents, and follows GitHub's documentation (field names, status codes, limits).
 //
-// A Server has two sides. The wire side is what an App and git see. The other
-// side is methods: people acting (Comment, EditBody, PushCommit, ClickButton),
-// faults (Inject, Hold, Drop, RevokeTokens) and readers (Comments, CheckRuns,
-// Requests). Inside, the server is put together from parts by what they are about
-// (issues, pulls, checks, …); each part holds its REST operations, what they
-// change, and the acts of people on the same things. Repositories are named
-// "owner/name" throughout; they are private unless Publish is called, and have no forks; every access is
-// authenticated and every permission is checked.
+// Apps and git use the wire. Tests use methods: users' acts (Comment, EditBody, PushCommit, ClickButton), faults
+// (Inject, Hold, Drop, RevokeTokens) and readers (Comments, CheckRuns, Requests). Each part of the server (issues,
+// pulls, checks, …) has its REST operations and the users' acts on the same objects. Repositories are named
+// "owner/name", private unless Publish is called, and have no forks. Every access is authenticated and checked.
 //
-// Deliveries are sent one at a time in the order in which things happened,
-// unless a test holds, drops, duplicates or reorders them. What the App itself
-// does is delivered as well, as GitHub does.
+// Deliveries are sent one at a time in order, unless a test holds, drops, duplicates or reorders them. The App's own
+// acts are delivered too, as at GitHub.
 //
-// The tests check every payload and every answer against testdata/shapes.txt,
-// a table of the documented keys and types. Where GitHub documents nothing (the
-// wording of most refusals, the order of the events of one push) this package
-// follows what has been reported of it and says so.
+// Tests check all payloads and answers against testdata/shapes.txt, a table of the documented keys and types.
+// Undocumented behaviour (wording of refusals, order of a push's events) follows reports, and comments say so.
 //
-// Where to look:
-//
-//	What can be called, with which permission?              api.go (routeTable)
-//	How is a request answered, from first byte to last?     api.go (serveREST)
-//	Which parts has a server; what is an answer?            server.go; reply.go
-//	Who is the caller, and what may they do?                auth.go
-//	What does GitHub remember?                              world.go
-//	How does an event become a delivery?                    webhooks.go (emit)
-//	How are deliveries sent, signed and recorded?           webhooks.go
-//	How does a test hold, drop or redeliver them?           deliveries.go
-//	What does a JSON object look like?                      render.go
-//	Which limits are there, and who checks that an App
-//	keeps to them (Strict, Violations)?                     limits.go
-//	How does a request go wrong (Inject); what was called?  faults.go
-//	What can be asked and changed by GraphQL?               graphql.go, mutations.go, schema.graphql
-//	Apps, installations, the manifest flow                  apps.go
-//	The login of people with the App                        oauth.go
-//	People, bots, roles, tokens                             auth.go
-//	Repositories; git in them, with few processes           repos.go; git.go
-//	What follows a push                                     pushes.go
-//	Git over HTTP                                           githttp.go
-//	Issues and labels; comments and reactions               issues.go
-//	What labels and assignments do; attachments             labels.go, attachments.go
-//	Pull requests and reviews                               pulls.go
-//	Check runs and buttons; what GitHub refuses of them     checks.go, checkrules.go
-//	Jobs of GitHub Actions and their logs                   jobs.go
-//	Workflow runs, their failed jobs run again; comparisons runs.go
-//	What a maintainer sees, for tests                       readers.go
+//	api.go                     routes with permissions (routeTable), requests (serveREST)
+//	server.go, reply.go        the server's parts; answers
+//	auth.go, oauth.go          callers, users, bots, roles, tokens; logins
+//	world.go, render.go        GitHub's state; its JSON objects
+//	webhooks.go, deliveries.go events (emit), sending; held, dropped, repeated deliveries
+//	limits.go, faults.go       limits (Strict, Violations); faults (Inject), request log
+//	graphql.go, mutations.go   GraphQL, with schema.graphql
+//	apps.go                    Apps, installations, the manifest flow
+//	repos.go, pushes.go        repositories; effects of a push
+//	git.go, githttp.go         git repositories; git over HTTP
+//	issues.go, labels.go       issues, comments, reactions; labels, assignments
+//	pulls.go, attachments.go   pull requests, reviews; attached files
+//	checks.go, checkrules.go   check runs, buttons; their limits
+//	jobs.go, runs.go           jobs of GitHub Actions with logs; workflow runs
+//	readers.go                 a maintainer's view, for tests
 package fakegithub

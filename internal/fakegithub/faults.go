@@ -11,34 +11,28 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with the next requests that match. With several
-// fields set, the latency comes first.
+// Fault is a fault of the next matching requests. The latency comes first.
 type Fault struct {
-	// Route is a route as documented ("POST /repos/{owner}/{repo}/check-runs"),
-	// or a method and a glob over the path ("PATCH /repos/*/*/pulls/*"), where
-	// "*" as method stands for any and "**" as glob for every path. Git requests
-	// are "GET /{owner}/{repo}.git/info/refs", "POST …/git-upload-pack" and
-	// "POST …/git-receive-pack". Paths do not include /api/v3.
+	// Route is a documented route ("POST /repos/{owner}/{repo}/check-runs"), or a method and a glob over the path
+	// without /api/v3 ("PATCH /repos/*/*/pulls/*"). "*" matches any method, "**" any path. Git's routes are "GET
+	// /{owner}/{repo}.git/info/refs", "POST …/git-upload-pack" and "POST …/git-receive-pack".
 	Route string
 	// Skip lets that many matching requests pass first.
 	Skip int
-	// Times is how many requests are hit; zero means one, negative all.
+	// Times is the number of affected requests; zero means one, negative all.
 	Times int
-	// Status answers instead of GitHub; zero means that the request is processed.
+	// Status is the answer's status; zero means that the request is processed.
 	Status int
-	// Message is the error message of the answer; empty means the status text.
+	// Message is the answer's error message; empty means the status text.
 	Message string
 	// Header is added to the answer (retry-after, x-ratelimit-remaining …).
-	Header http.Header
-	// Latency is waited before anything else.
+	Header  http.Header
 	Latency time.Duration
-	// AbortBefore cuts the connection before the request is processed. Go's
-	// client repeats a GET by itself when this happens on a reused connection.
+	// AbortBefore cuts the connection before processing. Go's client then repeats a GET on a reused connection.
 	AbortBefore bool
-	// AbortAfter processes the request and then cuts the connection.
+	// AbortAfter cuts the connection after processing.
 	AbortAfter bool
-	// Answer answers in place of GitHub, after the latency; github is what would
-	// have done it. In the request log such a request has status 0.
+	// Answer replaces GitHub, after the latency; github is the original handler. The request log then has status 0.
 	Answer func(w http.ResponseWriter, r *http.Request, github http.Handler)
 }
 
@@ -47,7 +41,7 @@ type faultList struct {
 	list []*Fault
 }
 
-// Inject adds a fault. Faults are looked through in the order they were added.
+// Inject adds a fault. The first matching fault applies.
 func (l *faultList) Inject(f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +51,7 @@ func (l *faultList) Inject(f Fault) {
 	l.list = append(l.list, &f)
 }
 
-// ClearFaults removes every fault and tells how many had hits left.
+// ClearFaults removes every fault, and returns how many had hits left.
 func (l *faultList) ClearFaults() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +65,7 @@ func (l *faultList) ClearFaults() int {
 	return left
 }
 
-// take returns the fault that hits this request; the zero Fault hits nothing.
+// take returns the fault of this request; zero for none.
 func (l *faultList) take(method, requestPath, route string) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +100,7 @@ func (f *Fault) matches(method, requestPath, route string) bool {
 	return err == nil && hit
 }
 
-// before waits and tells whether the request may go on; false means that the
-// connection is to be cut.
+// before waits; false means that the connection must be cut.
 func (f Fault) before(ctx context.Context) bool {
 	if f.Latency > 0 {
 		timer := time.NewTimer(f.Latency)
@@ -121,7 +114,7 @@ func (f Fault) before(ctx context.Context) bool {
 	return !f.AbortBefore
 }
 
-// reply is the scripted answer, nil when the request is to be processed.
+// reply returns the scripted answer; nil to process the request.
 func (f Fault) reply() *reply {
 	if f.Status == 0 {
 		return nil
@@ -133,21 +126,20 @@ func (f Fault) reply() *reply {
 	return rep
 }
 
-// Request is one request that the fake GitHub received. Status is 0 when the
-// connection was cut. It holds no credentials.
+// Request is one received request, without credentials. Status is 0 if the connection was cut.
 type Request struct {
 	Method string
 	Path   string // without /api/v3
 	Query  string
-	Route  string // the route as documented, empty when GitHub has none such
+	Route  string // the documented route; empty if there is none
 	Status int
 	Caller string // anonymous, app, installation:<id> or user:<login>
 	At     time.Time
-	Body   string // its first 4 KiB
+	Body   string // first 4 KiB
 }
 
 const (
-	keptRequests = 10_000  // the newest ones
+	keptRequests = 10_000  // newest
 	keptBody     = 4 << 10 // bytes of a body
 )
 
@@ -172,14 +164,14 @@ func (l *requestLog) add(r Request) {
 
 func cut(body []byte) string { return string(body[:min(len(body), keptBody)]) }
 
-// Requests lists what was received, oldest first, at most the newest 10,000.
+// Requests lists the newest 10,000 requests, oldest first.
 func (l *requestLog) Requests() []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Request(nil), l.list...)
 }
 
-// Unknown lists the requests that no documented route answers.
+// Unknown lists the requests without a documented route.
 func (l *requestLog) Unknown() []Request {
 	var out []Request
 	for _, r := range l.Requests() {
@@ -190,15 +182,13 @@ func (l *requestLog) Unknown() []Request {
 	return out
 }
 
-// Calls counts requests by route since the start or the last ResetCalls; unknown
-// routes count under the empty string, git requests under their own routes.
+// Calls counts requests by route since the last ResetCalls; unknown routes under the empty string.
 func (l *requestLog) Calls() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.counts)
 }
 
-// ResetCalls forgets the request log and its counts.
 func (l *requestLog) ResetCalls() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 	"sync/atomic"
 )
 
-// bare is a bare repository on disk, driven by real git. Starting git costs more than most of what it does here, so
-// objects are read through one process and refs without any.
+// bare is a bare repository on disk, driven by git. Starting git is slow, so one process reads objects, and refs are
+// read directly.
 type bare struct {
 	dir     string
-	home    string        // an empty HOME, so that nobody's git config matters
-	started *atomic.Int64 // counts git processes, without those that git starts itself
+	home    string        // empty: excludes users' git config
+	started *atomic.Int64 // number of git processes, without their children
 
 	mu      sync.Mutex // guards the fields below
-	catFile *exec.Cmd  // git cat-file --batch, started by the first question
+	catFile *exec.Cmd  // git cat-file --batch, started on first use
 	ask     io.WriteCloser
 	answers *bufio.Reader
 }
 
-// command prepares git with these arguments. Every git process of this package comes from here.
+// command prepares a git command. All git processes of this package start here.
 func (b *bare) command(ctx context.Context, args ...string) *exec.Cmd {
 	b.started.Add(1)
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--git-dir=" + b.dir}, args...)...)
@@ -50,9 +50,8 @@ func (b *bare) run(ctx context.Context, stdin []byte, args ...string) ([]byte, e
 	return out, nil
 }
 
-// repoConfig hides the heads of pull requests from pushes and serves any commit by
-// its id, as GitHub does. Pushes need not survive a crash of the machine, and
-// nobody borrows objects, so git need not sync files or list the refs of lenders.
+// repoConfig hides pull requests' heads from pushes and serves any commit by id, like GitHub. Pushes need not survive
+// a crash, so git need not sync files.
 const repoConfig = `[core]
 	repositoryformatversion = 0
 	bare = true
@@ -70,8 +69,7 @@ const repoConfig = `[core]
 	auto = 0
 `
 
-// workflowGuard refuses new commits that touch workflows when the pusher may
-// not. GitHub words it the same.
+// workflowGuard refuses commits that change workflows if the pusher may not, in GitHub's words.
 const workflowGuard = `#!/bin/sh
 [ "$FAKEGITHUB_WORKFLOWS" = deny ] || exit 0
 while read -r old new ref; do
@@ -84,8 +82,7 @@ done
 exit 0
 `
 
-// create makes the folders and files that git init would, without a process: a test
-// may want thousands of repositories.
+// create makes git init's folders and files without a process: a test may need thousands of repositories.
 func (b *bare) create(branch string) error {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks"} {
 		if err := os.MkdirAll(filepath.Join(b.dir, dir), 0o755); err != nil {
@@ -99,7 +96,7 @@ func (b *bare) create(branch string) error {
 	)
 }
 
-// refs reads all refs as full name to object. None is ever packed.
+// refs maps full names to objects. None is packed.
 func (b *bare) refs() (map[string]string, error) {
 	refs, root := map[string]string{}, os.DirFS(b.dir)
 	err := fs.WalkDir(root, "refs", func(name string, entry fs.DirEntry, err error) error {
@@ -120,7 +117,6 @@ func (b *bare) refs() (map[string]string, error) {
 	return refs, err
 }
 
-// branches lists branches as name to commit.
 func (b *bare) branches() (map[string]string, error) {
 	refs, err := b.refs()
 	branches := map[string]string{}
@@ -132,7 +128,7 @@ func (b *bare) branches() (map[string]string, error) {
 	return branches, err
 }
 
-// setRef writes a ref as git does, or removes it when sha is empty.
+// setRef writes a ref, or deletes it if sha is empty.
 func (b *bare) setRef(ref, sha string) error {
 	file := filepath.Join(b.dir, ref)
 	if sha == "" {
@@ -147,13 +143,12 @@ func (b *bare) setRef(ref, sha string) error {
 	return os.Rename(file+".lock", file)
 }
 
-// object is what a revision names.
 type object struct {
 	kind, sha string
 	content   []byte
 }
 
-// object reads what a revision names.
+// object reads a revision's object.
 func (b *bare) object(rev string) (object, error) {
 	unknown := fmt.Errorf("no object %q in %s", rev, filepath.Base(b.dir))
 	if strings.Contains(rev, "\n") {
@@ -201,7 +196,6 @@ func (b *bare) startCatFile() error {
 	return nil
 }
 
-// close ends the process that reads objects.
 func (b *bare) close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -219,10 +213,10 @@ type gitCommit struct {
 	name, email         string // of the author
 	authored, committed string // RFC 3339
 	subject, message    string
-	changes             string // lines of "A\tname", none for a merge
+	changes             string // lines of "A\tname"; none for a merge
 }
 
-// files lists the files that the commit changed in one of these ways.
+// files lists the files that the commit changed in the given ways.
 func (c gitCommit) files(ways string) []string {
 	names := []string{}
 	for line := range strings.Lines(c.changes) {
@@ -234,7 +228,7 @@ func (c gitCommit) files(ways string) []string {
 	return names
 }
 
-// log lists commits as git log does with these arguments.
+// log lists commits by git log's arguments.
 func (b *bare) log(ctx context.Context, args ...string) ([]gitCommit, error) {
 	const format = "--format=%x00%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cI%x00%s%x00%B%x00"
 	args = append([]string{"log", "--no-renames", "--name-status", format}, args...)
@@ -251,7 +245,7 @@ func (b *bare) log(ctx context.Context, args ...string) ([]gitCommit, error) {
 	return list, nil
 }
 
-// distance counts the commits that only base and only head contain.
+// distance counts the commits only in base and only in head.
 func (b *bare) distance(ctx context.Context, base, head string) (behind, ahead int, err error) {
 	out, err := b.run(ctx, nil, "rev-list", "--left-right", "--count", base+"..."+head)
 	if err != nil {

@@ -15,10 +15,9 @@ import (
 	"strings"
 )
 
-// maxPack bounds a git request body; the fake is for small repositories.
+// maxPack limits a git request's body.
 const maxPack = 256 << 20
 
-// gitCall is one request of git's smart HTTP protocol.
 type gitCall struct {
 	repo  *repository
 	who   caller
@@ -61,7 +60,7 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) {
 	s.requestLog.add(entry)
 }
 
-// answerGit checks credentials and access, then lets git work.
+// answerGit checks credentials and access, then runs git.
 func (s *Server) answerGit(w http.ResponseWriter, r *http.Request, g gitCall, full string, entry *Request) {
 	s.world.mu.Lock()
 	who, refused := s.authenticate(r)
@@ -85,7 +84,7 @@ func (s *Server) answerGit(w http.ResponseWriter, r *http.Request, g gitCall, fu
 	}
 }
 
-// admitGit gives the answer of the access check, 200 when git may go on.
+// admitGit returns the answer of the access check; 200 lets git run.
 func (s *Server) admitGit(g gitCall, refused *reply, full string, r *http.Request) (status int, message, location string) {
 	if refused != nil || g.who.token == nil {
 		return http.StatusUnauthorized, "remote: Invalid username or token. Password authentication is not supported for Git operations.", ""
@@ -106,8 +105,7 @@ func (s *Server) admitGit(g gitCall, refused *reply, full string, r *http.Reques
 	return http.StatusOK, "", ""
 }
 
-// receive lets git take the push, then tells the world what moved. The push is
-// finished even when the client goes away, as it is at GitHub.
+// receive runs the push, then applies the moved refs. Like GitHub, it finishes the push after the client has gone.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, g gitCall, entry *Request) {
 	g.repo.pushing.Lock()
 	defer g.repo.pushing.Unlock()
@@ -120,7 +118,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, g gitCall, entr
 	}
 }
 
-// serveService answers one request, as git http-backend does without being one more process.
+// serveService answers one request like git http-backend, without that process.
 func (g gitCall) serveService(w http.ResponseWriter, r *http.Request) {
 	service, kind := g.rest, "result"
 	if g.rest == "info/refs" {
@@ -157,14 +155,14 @@ func (g gitCall) serveService(w http.ResponseWriter, r *http.Request) {
 	}
 	git.Stdin, git.Stdout = bytes.NewReader(request), w
 	if g.write {
-		var answer bytes.Buffer // takes all, also when the client is gone
+		var answer bytes.Buffer // accepts everything, even if the client is gone
 		git.Stdout = &answer
 		defer answer.WriteTo(w)
 	}
-	git.Run() // the client sees an error as an answer that ends early
+	git.Run() // the client sees an error as an incomplete answer
 }
 
-// requestBody reads all that the client sends: net/http drops the rest of it once the answer begins.
+// requestBody reads the whole body: net/http drops the rest once the answer begins.
 func requestBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body := io.Reader(http.MaxBytesReader(w, r.Body, maxPack))
 	if r.Header.Get("Content-Encoding") == "gzip" {
@@ -176,8 +174,8 @@ func requestBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return io.ReadAll(body)
 }
 
-// answerV2 answers what needs no process: the capabilities and the command ls-refs
-// (gitprotocol-v2). It returns false for everything else.
+// answerV2 answers capabilities and ls-refs (gitprotocol-v2), which need no process. It returns false for other
+// requests.
 func (g gitCall) answerV2(w http.ResponseWriter, asked []string) bool {
 	if g.rest == "info/refs" {
 		writePackets(w, "version 2", "agent=git/github-fake", "ls-refs=unborn", "fetch=shallow filter", "server-option", "object-format=sha1")
@@ -195,7 +193,7 @@ func (g gitCall) answerV2(w http.ResponseWriter, asked []string) bool {
 	return true
 }
 
-// listRefs are the lines that answer ls-refs with these arguments.
+// listRefs returns the lines that answer ls-refs.
 func (b *bare) listRefs(asked []string) ([]string, error) {
 	refs, err := b.refs()
 	if err != nil {
@@ -217,7 +215,7 @@ func (b *bare) listRefs(asked []string) ([]string, error) {
 			prefixes = append(prefixes, prefix)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(refs)) { // HEAD is first: capitals are
+	for _, name := range slices.Sorted(maps.Keys(refs)) { // HEAD sorts first
 		begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 		if prefixes != nil && !slices.ContainsFunc(prefixes, begins) {
 			continue
@@ -234,7 +232,7 @@ func (b *bare) listRefs(asked []string) ([]string, error) {
 	return lines, nil
 }
 
-// peeled names what an annotated tag is for.
+// peeled returns an annotated tag's object.
 func (b *bare) peeled(tag, sha string) string {
 	of, err := b.object(tag + "^{}")
 	if err != nil || of.sha == sha {
@@ -243,7 +241,7 @@ func (b *bare) peeled(tag, sha string) string {
 	return " peeled:" + of.sha
 }
 
-// packets takes apart the lines of a request (gitprotocol-common, pkt-line).
+// packets splits a request's lines (gitprotocol-common, pkt-line).
 func packets(request []byte) (lines []string) {
 	for len(request) >= 4 {
 		n, err := strconv.ParseUint(string(request[:4]), 16, 16)
@@ -267,14 +265,14 @@ func writePackets(w io.Writer, lines ...string) error {
 	return err
 }
 
-// gitWriter notes the status and can swallow the answer.
+// gitWriter records the status and can drop the answer.
 type gitWriter struct {
 	http.ResponseWriter
 	mute   bool
 	status int
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (w *gitWriter) WriteHeader(status int) {
 	w.status = status
 	if !w.mute {
@@ -282,7 +280,7 @@ func (w *gitWriter) WriteHeader(status int) {
 	}
 }
 
-// Write passes the body on unless the answer is to be lost.
+// Write passes the body on unless muted.
 func (w *gitWriter) Write(b []byte) (int, error) {
 	if w.mute {
 		return len(b), nil

@@ -15,13 +15,12 @@ import (
 	graphql "github.com/graph-gophers/graphql-go"
 )
 
-// graphSchema is the part of GitHub's published schema that is served here, word for word but for directives and
-// fields that are left out.
+// graphSchema is a part of GitHub's published schema, without directives and unserved fields.
 //
 //go:embed schema.graphql
 var graphSchema string
 
-// plain is a scalar as it is sent: text. A BigInt is text, since not every client reads one that is a number.
+// plain is a scalar sent as text. Some clients cannot parse a numeric BigInt.
 type plain string
 
 func (plain) ImplementsGraphQLType(name string) bool {
@@ -33,7 +32,7 @@ func (p *plain) UnmarshalGraphQL(in any) error {
 	return nil
 }
 
-// plainTime is a time, null where it is none.
+// plainTime returns a time; null for zero.
 func plainTime(t time.Time) *plain {
 	if t.IsZero() {
 		return nil
@@ -47,13 +46,13 @@ func plainID(id int64) *plain {
 	return &p
 }
 
-// missing is GitHub's error for what is not there, or what the caller may not see.
+// missing is GitHub's error for unknown or invisible nodes.
 type missing string
 
 func (m missing) Error() string              { return string(m) }
 func (m missing) Extensions() map[string]any { return map[string]any{"type": "NOT_FOUND"} }
 
-// graph answers a query. Errors of a query are told in an answer of status 200.
+// graph answers a query. A query's errors have status 200.
 func (w readers) graph(c *call) *reply {
 	var ask struct {
 		Query     string         `json:"query"`
@@ -85,7 +84,7 @@ func (w readers) graph(c *call) *reply {
 	return ok(body)
 }
 
-// graphQuery is where queries begin. The world is locked.
+// graphQuery is the root of queries. The world is locked.
 type graphQuery struct {
 	world *world
 	call  *call
@@ -125,7 +124,6 @@ func (r *graphRepo) thread(t *thread) *graphThread {
 	return &graphThread{t, r, int32(t.number), t.title, t.body, state, state != "OPEN", actor(t.author), r.repository.association(t.author), *plainTime(t.created)}
 }
 
-// graphThread is an issue or a pull request.
 type graphThread struct {
 	of                *thread
 	repo              *graphRepo
@@ -157,7 +155,7 @@ type graphActor struct {
 	Login string
 }
 
-// actor is an account; a Bot's login is without "[bot]" here.
+// actor returns an account; a bot's login has no "[bot]" here.
 func actor(a *account) *graphActor {
 	return &graphActor{a.kind, strings.TrimSuffix(a.login, "[bot]")}
 }
@@ -166,7 +164,7 @@ func (a *graphActor) ToUser() (*graphActor, bool)         { return a, a.kind == 
 func (a *graphActor) ToBot() (*graphActor, bool)          { return a, a.kind == "Bot" }
 func (a *graphActor) ToOrganization() (*graphActor, bool) { return a, a.kind == "Organization" }
 
-// graphPage is what of a list is asked for.
+// graphPage selects a part of a list.
 type graphPage struct {
 	After, Before *string
 	First, Last   *int32
@@ -183,7 +181,7 @@ type connection[T any] struct {
 	TotalCount int32
 }
 
-// connect is a page of a list. GitHub wants first or last, of at most 100.
+// connect returns a page of a list. GitHub requires first or last, at most 100.
 func connect[T any](all []*T, p graphPage) (*connection[T], error) {
 	n := cmp.Or(p.First, p.Last)
 	if n == nil {
@@ -282,7 +280,7 @@ func (r *graphReview) Comments(p graphPage) (*connection[graphSaid], error) {
 	return connect(r.comments, p)
 }
 
-// review is a remark with the answers to it. It is outdated once its line is another one at the head of the branch.
+// review returns a remark with its answers. It is outdated if its line changed in the branch's head.
 func (t *graphThread) review(first *reviewComment) *graphReview {
 	line := int32(first.line)
 	v := &graphReview{ID: graphql.ID(nodeID("PullRequestReviewThread", first.id)), Path: first.path, Line: &line, OriginalLine: &line, DiffSide: "RIGHT",
@@ -297,7 +295,7 @@ func (t *graphThread) review(first *reviewComment) *graphReview {
 	return v
 }
 
-// hunk is the old side of a hunk's head in a diff without context.
+// hunk matches the old side of a hunk's head in a diff without context.
 var hunk = regexp.MustCompile(`(?m)^@@ -(\d+)(?:,(\d+))? `)
 
 func (t *graphThread) outdated(c *reviewComment) bool {
@@ -378,7 +376,7 @@ func (t *graphThread) Commits(ctx context.Context, p graphPage) (*connection[gra
 	return connect(all, p)
 }
 
-// closing is how a description names an issue that its pull request closes.
+// closing matches a description's reference to an issue that its pull request closes.
 var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?) #(\d+)`)
 
 func (t *graphThread) ClosingIssuesReferences(p graphPage) (*connection[graphThread], error) {

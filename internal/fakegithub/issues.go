@@ -9,20 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxText is GitHub's limit on bodies and comments, in characters.
+// maxText is GitHub's limit on bodies and comments in characters.
 const maxText = 65536
 
-// maxTitle is GitHub's limit on titles, in characters.
+// maxTitle is GitHub's limit on titles in characters.
 const maxTitle = 256
 
-// listIssues answers by the time of creation or, where sort asks for it, of the
-// last change; the newest first by default ("List repository issues").
+// listIssues sorts by creation or last change, newest first by default ("List repository issues").
 func (w issues) listIssues(c *call) *reply {
 	state, at := c.query("state", "open"), func(t *thread) time.Time { return t.created }
 	if c.query("sort", "created") == "updated" {
 		at = func(t *thread) time.Time { return t.updated }
 	}
-	since, _ := time.Parse(time.RFC3339, c.query("since", "")) // what is no time is as if it were not there
+	since, _ := time.Parse(time.RFC3339, c.query("since", "")) // an invalid time counts as missing
 	var list []*thread
 	for _, t := range c.repo.threads {
 		if !t.updated.Truncate(time.Second).Before(since) && (state == "all" || t.state == state) && t.labelled(c.query("labels", "")) {
@@ -36,7 +35,6 @@ func (w issues) listIssues(c *call) *reply {
 	return page(c, list, func(t *thread) obj { return w.renderIssue(c.repo, t) }, array)
 }
 
-// checkThread validates a title and a body where given.
 func checkThread(resource string, title, body *string) *reply {
 	switch {
 	case title != nil && strings.TrimSpace(*title) == "":
@@ -51,7 +49,7 @@ func checkThread(resource string, title, body *string) *reply {
 
 func (w issues) getIssue(c *call, t *thread) *reply { return ok(w.renderIssue(c.repo, t)) }
 
-// createIssue opens an issue, with labels, and tells of it as OpenIssue does.
+// createIssue opens an issue with labels, and sends events like OpenIssue.
 func (w issues) createIssue(c *call) *reply {
 	var want struct {
 		Title  *string  `json:"title"`
@@ -70,7 +68,7 @@ func (w issues) createIssue(c *call) *reply {
 	return created(w.renderIssue(c.repo, w.addIssue(c.repo, c.who.account(), c.who.via(), *want.Title, want.Body, want.Labels)))
 }
 
-// updateIssue changes the texts; nobody here asks for more.
+// updateIssue changes only the texts.
 func (w issues) updateIssue(c *call, t *thread) *reply {
 	var want struct {
 		Title *string `json:"title"`
@@ -89,8 +87,8 @@ func (w issues) updateIssue(c *call, t *thread) *reply {
 	return ok(w.renderIssue(c.repo, t))
 }
 
-// editTexts changes title and body and tells what they were. Without a change
-// nothing is sent, unless always asks for it (a re-save in the browser).
+// editTexts changes title and body and reports the old texts. Without a change it sends nothing, unless always is set
+// (a re-save).
 func (w issues) editTexts(r *repository, t *thread, title, body *string, by *account, always bool) {
 	changes := obj{}
 	if title != nil && *title != t.title {
@@ -109,8 +107,7 @@ func (w issues) editTexts(r *repository, t *thread, title, body *string, by *acc
 	w.emitThread(r, t, "edited", by, obj{"changes": changes})
 }
 
-// OpenIssue opens an issue and returns its number. As GitHub does, it sends one
-// labeled event for each label beside the opened one.
+// OpenIssue opens an issue and returns its number. Like GitHub, it also sends a labeled event for each label.
 func (w issues) OpenIssue(repo, as, title, body string, labels ...string) (int, error) {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -134,8 +131,7 @@ func (w issues) addIssue(r *repository, by *account, via *app, title, body strin
 	return t
 }
 
-// EditBody changes the description. With the same text it is a re-save, which
-// sends an edited event whose old text equals the new one.
+// EditBody changes the description. With the same text it is a re-save, whose edited event has equal texts.
 func (w issues) EditBody(repo string, number int, as, body string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		w.editTexts(r, t, nil, &body, by, true)
@@ -143,7 +139,6 @@ func (w issues) EditBody(repo string, number int, as, body string) error {
 	})
 }
 
-// EditTitle changes the title.
 func (w issues) EditTitle(repo string, number int, as, title string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		w.editTexts(r, t, &title, nil, by, false)
@@ -151,8 +146,7 @@ func (w issues) EditTitle(repo string, number int, as, title string) error {
 	})
 }
 
-// TouchIssue moves updated_at without changing any text: the person assigns
-// themselves, or, when assigned, leaves. GitHub sends assigned or unassigned.
+// TouchIssue changes updated_at only: the user assigns or unassigns themselves.
 func (w issues) TouchIssue(repo string, number int, as string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		t.updated = w.now()
@@ -173,7 +167,6 @@ func (w issues) CloseIssue(repo string, number int, as string) error {
 	return w.turn(repo, number, as, "closed")
 }
 
-// ReopenIssue opens a closed issue or pull request again.
 func (w issues) ReopenIssue(repo string, number int, as string) error {
 	return w.turn(repo, number, as, "open")
 }
@@ -201,7 +194,7 @@ func (w comments) listComments(c *call, t *thread) *reply {
 	return page(c, list, func(m *comment) obj { return w.renderComment(c.repo, t, m) }, array)
 }
 
-// text reads and validates the body of a comment.
+// text reads and validates a comment's body.
 func (c *call) text() (string, *reply) {
 	var want struct {
 		Body *string `json:"body"`
@@ -277,12 +270,10 @@ func (w comments) Comment(repo string, number int, as, body string) (id int64, e
 	return id, err
 }
 
-// EditComment changes the text of a comment.
 func (w comments) EditComment(repo string, id int64, as, body string) error {
 	return w.withComment(repo, id, as, func(r *repository, t *thread, m *comment, by *account) { w.editComment(r, t, m, by, body) })
 }
 
-// DeleteComment removes a comment.
 func (w comments) DeleteComment(repo string, id int64, as string) error {
 	return w.withComment(repo, id, as, func(r *repository, t *thread, m *comment, by *account) {
 		t.comments = slices.DeleteFunc(t.comments, func(c *comment) bool { return c == m })
@@ -290,7 +281,6 @@ func (w comments) DeleteComment(repo string, id int64, as string) error {
 	})
 }
 
-// withComment has somebody do something to a comment.
 func (w comments) withComment(repo string, id int64, as string, do func(*repository, *thread, *comment, *account)) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -318,7 +308,6 @@ func (w comments) listReactions(c *call, _ *thread, m *comment) *reply {
 	return page(c, m.reactions, func(r reaction) obj { return w.renderReaction(r) }, array)
 }
 
-// ReactToComment has an account put a reaction under a comment.
 func (w comments) ReactToComment(repo string, id int64, as, content string) error {
 	return w.withComment(repo, id, as, func(_ *repository, _ *thread, m *comment, by *account) {
 		m.reactions = append(m.reactions, reaction{id: w.newID(), user: by, content: content, created: w.now()})
@@ -339,8 +328,7 @@ func (w comments) reactToReviewComment(c *call) *reply {
 	return notFound()
 }
 
-// react adds a reaction: 201 for a new one, 200 for one that was there. GitHub
-// sends no webhook for reactions.
+// react adds a reaction: 201 for a new one, else 200. GitHub sends no webhook for reactions.
 func (w comments) react(c *call, list *[]reaction) *reply {
 	var want struct {
 		Content string `json:"content"`

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// jobLogs is where the store of logs begins.
 const jobLogs = "/job-logs/"
 
-// Job is what GitHub Actions knows of a check run of its own, whose id is the job's.
+// Job is GitHub Actions' data of a check run; the ids are equal.
 type Job struct {
 	Steps []JobStep
 	Log   string // each line begins with its time
 }
 
-// JobStep is one step of a job. GitHub tells its times in whole seconds.
+// JobStep is a step of a job with times in whole seconds.
 type JobStep struct {
 	Name, Conclusion   string
 	Started, Completed time.Time
@@ -40,7 +39,7 @@ func (w checks) getJob(c *call, run *checkRun) *reply {
 		"runner_group_id": 1, "runner_group_name": "GitHub Actions", "workflow_name": "CI", "head_branch": textOrNull(run.suite.branch)})
 }
 
-// getJobLog answers with the address of the log, which is good without credentials.
+// getJobLog redirects to the log's address, which needs no credentials.
 func (w checks) getJobLog(_ *call, run *checkRun) *reply {
 	if run.job == nil {
 		return notFound()
@@ -48,7 +47,7 @@ func (w checks) getJobLog(_ *call, run *checkRun) *reply {
 	return &reply{status: http.StatusFound, header: http.Header{"Location": {fmt.Sprintf("%s%s%d?sig=secret", w.base, jobLogs, run.id)}}}
 }
 
-// serveJobLog is the store of logs. Like the real one it refuses other credentials than those of the address.
+// serveJobLog serves logs. Like GitHub, it refuses credentials other than the address's.
 func (s *Server) serveJobLog(w http.ResponseWriter, r *http.Request) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// labelled reports whether a thread has all labels of a list with commas, in any case.
+// labelled reports whether a thread has all comma-separated labels, in any case.
 func (t *thread) labelled(names string) bool {
 	for _, name := range strings.Split(names, ",") {
 		if name != "" && !slices.ContainsFunc(t.labels, func(l string) bool { return strings.EqualFold(l, name) }) {
@@ -16,7 +16,7 @@ func (t *thread) labelled(names string) bool {
 	return true
 }
 
-// listEvents lists what was done to an issue, oldest first; here labels and titles only.
+// listEvents lists an issue's label and title changes, oldest first.
 func (w issues) listEvents(c *call, t *thread) *reply {
 	return page(c, t.events, func(e issueEvent) obj {
 		body := obj{"id": e.id, "node_id": nodeID("Event", e.id), "url": fmt.Sprintf("%s/issues/events/%d", w.apiOf(c.repo), e.id), "actor": w.renderUser(e.actor),
@@ -36,8 +36,7 @@ func (w issues) labelAction(r *repository, t *thread, action, name string, by *a
 	w.emitThread(r, t, action, by, obj{"label": w.renderLabel(r, name)})
 }
 
-// Assign gives an issue or pull request to an account. GitHub offers an App's bot only where it lets that App be
-// assigned; a test says that it does by calling this.
+// Assign assigns an issue or pull request to any account, although GitHub offers few Apps' bots.
 func (w issues) Assign(repo string, number int, as, whom string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		to, err := w.account(whom)
@@ -50,7 +49,6 @@ func (w issues) Assign(repo string, number int, as, whom string) error {
 	})
 }
 
-// AddLabel puts a label on an issue or pull request.
 func (w issues) AddLabel(repo string, number int, as, label string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		if !slices.Contains(t.labels, label) {
@@ -61,7 +59,6 @@ func (w issues) AddLabel(repo string, number int, as, label string) error {
 	})
 }
 
-// RemoveLabel takes a label off.
 func (w issues) RemoveLabel(repo string, number int, as, label string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		if i := slices.Index(t.labels, label); i >= 0 {

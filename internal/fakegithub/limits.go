@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// quotas hold the primary limit per caller. world.mu guards them.
+// quotas are the primary limits per caller, guarded by world.mu.
 type quotas struct {
 	windows map[string]*window
-	limit   int // requests an hour
+	limit   int // requests per hour
 }
 
-// window is one hour of one caller.
 type window struct {
 	limit int
 	used  int
 	reset time.Time
 }
 
-// anonymousLimit is what GitHub documents for requests without credentials.
+// anonymousLimit is the documented limit without credentials.
 const anonymousLimit = 60
 
-// charge takes one request from the caller's hour.
+// charge counts a request of the caller's hour.
 func (q *quotas) charge(name string, now time.Time) (*window, *reply) {
 	limit := q.limit
 	if name == "anonymous" {
@@ -46,10 +45,9 @@ func (q *quotas) charge(name string, now time.Time) (*window, *reply) {
 	return w, nil
 }
 
-// refund gives back the request of a conditional GET.
+// refund uncounts a conditional GET.
 func (w *window) refund() { w.used-- }
 
-// mark adds the rate limit headers.
 func (w *window) mark(rep *reply) *reply {
 	rep.header.Set("X-RateLimit-Limit", strconv.Itoa(w.limit))
 	rep.header.Set("X-RateLimit-Remaining", strconv.Itoa(w.limit-w.used))
@@ -59,16 +57,16 @@ func (w *window) mark(rep *reply) *reply {
 	return rep
 }
 
-// Violation is one request that broke GitHub's documented limits.
+// Violation is a request that broke a documented limit.
 type Violation struct {
 	Caller string // installation:<id>
-	Rule   string // what was broken, in words
+	Rule   string // description
 	Method string
 	Path   string
 	At     time.Time
 }
 
-// limitChecks holds what Strict turned on. Its zero value checks nothing.
+// limitChecks has the state of Strict. The zero value checks nothing.
 type limitChecks struct {
 	mu      sync.Mutex
 	on      bool
@@ -77,26 +75,23 @@ type limitChecks struct {
 	found   []Violation
 }
 
-// Strict checks every REST request of every installation against GitHub's
-// secondary limits from now on: 100 at once, 900 points a minute, 80 writes of
-// content a minute and 500 an hour, and no request while a refusal asks for a wait. Who breaks one gets 403 for the rest of the server's
-// life, and the request is listed in Violations.
+// Strict checks every installation's REST requests against GitHub's secondary limits: 100 at once, 900 points a
+// minute, 80 content writes a minute and 500 an hour, and no request during a required wait. A caller that breaks one
+// gets 403 from then on; the request is listed in Violations.
 func (l *limitChecks) Strict() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.on, l.callers, l.banned = true, map[string]*LimitChecker{}, map[string]bool{}
 }
 
-// Violations lists what Strict found, oldest first. Requests of a caller that
-// is banned already are not listed.
+// Violations lists Strict's findings, oldest first, without later requests of banned callers.
 func (l *limitChecks) Violations() []Violation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.found)
 }
 
-// checkedRequest is one request that is checked against the limits; nil is one
-// that nobody checks.
+// checkedRequest is a request under Strict; nil is unchecked.
 type checkedRequest struct {
 	checks  *limitChecks
 	checker *LimitChecker
@@ -105,7 +100,7 @@ type checkedRequest struct {
 	banned  bool
 }
 
-// arrive notes a request before anything delays it; who finds out the caller.
+// arrive records a request before any delay; who identifies the caller.
 func (l *limitChecks) arrive(r *http.Request, path string, now func() time.Time, who func() (caller, *reply)) *checkedRequest {
 	l.mu.Lock()
 	on := l.on
@@ -133,7 +128,7 @@ func (l *limitChecks) arrive(r *http.Request, path string, now func() time.Time,
 	return v
 }
 
-// refusal is the answer to who is banned.
+// refusal returns the answer to a banned caller.
 func (v *checkedRequest) refusal() *reply {
 	if v == nil || !v.banned {
 		return nil
@@ -141,8 +136,7 @@ func (v *checkedRequest) refusal() *reply {
 	return problem(http.StatusForbidden, "This App was blocked for breaking the limits; see Violations.")
 }
 
-// leave notes the answer, nil when the connection is cut. Only the first call
-// counts.
+// leave records the answer; nil if the connection was cut. Only the first call counts.
 func (v *checkedRequest) leave(rep *reply) {
 	if v == nil || v.gone {
 		return
@@ -161,21 +155,19 @@ func (v *checkedRequest) leave(rep *reply) {
 	v.checker.Leave(v.now(), rep.status, rep.header, message)
 }
 
-// GitHub's secondary limits ("Rate limits for the REST API"). It does not say which
-// requests generate content; here every write does but those of check runs.
+// GitHub's secondary limits ("Rate limits for the REST API"). Which requests generate content is undocumented; here
+// all writes do, except those of check runs.
 const (
 	mostAtOnce       = 100
-	mostPoints       = 900 // a minute; a read costs 1, a write 5
-	mostContent      = 80  // a minute
+	mostPoints       = 900 // per minute; a read costs 1, a write 5
+	mostContent      = 80  // per minute
 	mostContentHour  = 500
-	unspecifiedPause = time.Minute // after a refusal that names no time
-	// onTheWay is how long after a refusal requests may arrive that were sent
-	// before its answer did.
+	unspecifiedPause = time.Minute // after a refusal without a time
+	// onTheWay is how long after a refusal requests may arrive that were sent before it.
 	onTheWay = time.Second
 )
 
-// LimitChecker checks the requests of one caller against all documented limits. It
-// works on times that it is given. Its zero value has seen nothing.
+// LimitChecker checks one caller's requests against all documented limits by the given times.
 type LimitChecker struct {
 	atOnce  int
 	points  []spent // of the last minute
@@ -189,8 +181,7 @@ type spent struct {
 	points int
 }
 
-// Arrive notes a request and returns what it breaks, or "". Every arrival is
-// followed by one Leave.
+// Arrive records a request and returns the broken limit, or "". Call Leave after each Arrive.
 func (l *LimitChecker) Arrive(now time.Time, method, path string) (broken string) {
 	l.atOnce++
 	points, content := 1, false
@@ -239,8 +230,7 @@ func (l *LimitChecker) write(now time.Time) (broken string) {
 	return ""
 }
 
-// Leave notes the answer to a request; status is 0 when none was sent. A
-// refusal for a limit starts the wait that it asks for.
+// Leave records the answer; status is 0 for none. A refusal for a limit starts the wait.
 func (l *LimitChecker) Leave(now time.Time, status int, header http.Header, message string) {
 	l.atOnce--
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {

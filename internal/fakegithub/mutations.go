@@ -7,13 +7,12 @@ import (
 	graphql "github.com/graph-gophers/graphql-go"
 )
 
-// graphReady is what a mutation answers.
 type graphReady struct {
 	ClientMutationID *string
 	PullRequest      *graphThread
 }
 
-// MarkPullRequestReadyForReview needs the permission to write pull requests.
+// MarkPullRequestReadyForReview needs write permission for pull requests.
 func (q *graphQuery) MarkPullRequestReadyForReview(args struct {
 	Input struct {
 		ClientMutationID *string
@@ -43,7 +42,7 @@ type graphResolved struct {
 	Thread           *graphReview
 }
 
-// ResolveReviewThread needs the permission to write contents, as GitHub has it for Apps.
+// ResolveReviewThread needs write permission for contents, as GitHub requires of Apps.
 func (q *graphQuery) ResolveReviewThread(args struct {
 	Input struct {
 		ClientMutationID *string
@@ -80,7 +79,7 @@ type graphReacted struct {
 	Reaction         *graphReaction
 }
 
-// AddReaction is served for reviews, which the REST API takes none for. It needs the permission to write pull requests.
+// AddReaction serves reviews, which have no REST route. It needs write permission for pull requests.
 func (q *graphQuery) AddReaction(args struct {
 	Input struct {
 		ClientMutationID *string
@@ -108,7 +107,7 @@ func (q *graphQuery) AddReaction(args struct {
 	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.SubjectID))
 }
 
-// denied is GitHub's error for what the caller may see and not do.
+// denied is GitHub's error for visible but forbidden nodes.
 type denied string
 
 func (d denied) Error() string              { return string(d) }

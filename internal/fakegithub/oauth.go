@@ -15,36 +15,33 @@ import (
 const (
 	authorizePath   = "/login/oauth/authorize"
 	accessTokenPath = "/login/oauth/access_token"
-	// SignedInCookie names who is signed in at this GitHub in a browser, as GitHub's own cookie of that name does.
+	// SignedInCookie names the user signed in at this GitHub, like GitHub's cookie.
 	SignedInCookie = "dotcom_user"
 	// clientID has the form of an App's.
 	clientID = "Iv1.8a61f9b3a7aba766"
 )
 
-// How long GitHub's codes ("The temporary code will expire after 10 minutes") and user tokens are good.
+// Lifetimes of GitHub's codes ("The temporary code will expire after 10 minutes") and user tokens.
 const (
 	grantLife     = 10 * time.Minute
 	userTokenLife = 8 * time.Hour
 )
 
-// grant is what a code stands for.
+// grant is a code's data.
 type grant struct {
 	user                *account
 	redirect, challenge string
 	made                time.Time
 }
 
-// SetCallbacks sets the App's callback URLs, as on its settings page.
 func (w apps) SetCallbacks(urls ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.app.callbacks = urls
 }
 
-// OAuthClient are the App's client id and secret.
 func (w apps) OAuthClient() (id, secret string) { return clientID, w.clientSecret }
 
-// RevokeUserTokens makes every token of a login invalid.
 func (w credentials) RevokeUserTokens() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,8 +52,7 @@ func (w credentials) RevokeUserTokens() {
 	}
 }
 
-// Revoke takes back what somebody allowed the App, as on their settings page: the tokens of their logins end, and the
-// App is told.
+// Revoke withdraws a user's authorization of the App: its user tokens end, and the App gets the event.
 func (w credentials) Revoke(login string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +69,7 @@ func (w credentials) Revoke(login string) error {
 	return nil
 }
 
-// servesOAuth answers the two addresses of the flow; false for all others.
+// servesOAuth answers the flow's two addresses; false for others.
 func (w credentials) servesOAuth(out http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.URL.Path == authorizePath && r.Method == http.MethodGet:
@@ -86,7 +82,7 @@ func (w credentials) servesOAuth(out http.ResponseWriter, r *http.Request) bool 
 	return true
 }
 
-// authorize sends the browser back as if its person had pressed "Authorize".
+// authorize redirects the browser as if its user had pressed "Authorize".
 func (w credentials) authorize(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +115,7 @@ func (w credentials) authorize(out http.ResponseWriter, r *http.Request) {
 	http.Redirect(out, r, redirect+"?"+back.Encode(), http.StatusFound)
 }
 
-// exchange gives the token for a code. GitHub answers 200 also where it refuses.
+// exchange returns a code's token. GitHub's refusals also have status 200.
 func (w credentials) exchange(out http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(out, r.Body, maxBody)
 	form := func(name string) string { return r.FormValue(name) }
@@ -144,10 +140,9 @@ func (w credentials) exchange(out http.ResponseWriter, r *http.Request) {
 	}
 	delete(w.grants, form("code"))
 	out.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = json.NewEncoder(out).Encode(answer) // whoever asked has gone away if this does not arrive
+	_ = json.NewEncoder(out).Encode(answer) // the client may be gone
 }
 
-// getSelf answers whose token it is.
 func (w people) getSelf(c *call) *reply {
 	if c.who.token.user == nil {
 		return problem(http.StatusForbidden, "Resource not accessible by integration")

@@ -51,7 +51,6 @@ func (w pulls) createPull(c *call) *reply {
 	return created(w.renderPull(c.repo, t))
 }
 
-// openPull validates as GitHub does and sends the opened event.
 func (w pulls) openPull(ctx context.Context, r *repository, by *account, via *app, want pullParams) (*thread, *reply) {
 	if bad := checkThread("PullRequest", &want.Title, &want.Body); bad != nil {
 		return nil, bad
@@ -85,15 +84,14 @@ func (w pulls) openPull(ctx context.Context, r *repository, by *account, via *ap
 	return t, nil
 }
 
-// getPull starts, as at GitHub, the background job that computes mergeability: until it is done, here until the next
-// request, "mergeable" is null.
+// getPull starts the computation of mergeability, like GitHub. Until the next request, "mergeable" is null.
 func (w pulls) getPull(c *call, t *thread) *reply {
 	now := ok(w.renderPull(c.repo, t))
 	t.pull.computed = true
 	return now
 }
 
-// RequireUpToDate is a branch rule: pull requests must hold all of their base before they are merged.
+// RequireUpToDate sets a branch rule: pull requests must contain their base before a merge.
 func (w pulls) RequireUpToDate(repo string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -103,7 +101,7 @@ func (w pulls) RequireUpToDate(repo string) error {
 	return err
 }
 
-// replyToReviewComment answers the first remark of a thread: "Replies to replies are not supported".
+// replyToReviewComment answers a thread's first remark: "Replies to replies are not supported".
 func (w pulls) replyToReviewComment(c *call, t *thread) *reply {
 	var want struct {
 		Body string `json:"body"`
@@ -128,7 +126,7 @@ func (w pulls) replyToReviewComment(c *call, t *thread) *reply {
 	return notFound()
 }
 
-// requestReviewers asks people for a review, who must be able to read and not be the author.
+// requestReviewers requests reviews from readers other than the author.
 func (w pulls) requestReviewers(c *call, t *thread) *reply {
 	var want struct {
 		Reviewers []string `json:"reviewers"`
@@ -160,7 +158,7 @@ func (w pulls) askFor(r *repository, t *thread, by, whom *account) {
 	}
 }
 
-// AskReview asks an account for a review, also the bot of an App, which GitHub offers for few of them.
+// AskReview requests a review from any account, also an App's bot, although GitHub offers few of them.
 func (w pulls) AskReview(repo string, number int, as, whom string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		to, err := w.account(whom)
@@ -174,7 +172,7 @@ func (w pulls) AskReview(repo string, number int, as, whom string) error {
 	})
 }
 
-// Retarget has somebody give a pull request another base.
+// Retarget changes a pull request's base.
 func (w pulls) Retarget(repo string, number int, as, base string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		if t.pull == nil {
@@ -195,8 +193,7 @@ func (w pulls) listReviewComments(c *call, t *thread) *reply {
 	return page(c, t.pull.comments, func(m *reviewComment) obj { return w.renderReviewComment(c.repo, t, m) }, array)
 }
 
-// addReview records a review and sends it; GitHub writes the state in lower
-// case in webhooks.
+// addReview records a review and sends its event. In webhooks GitHub writes the state in lower case.
 func (w pulls) addReview(r *repository, t *thread, by *account, state, body, commit string) *review {
 	v := &review{id: w.newID(), author: by, body: body, state: state, commit: commit, submitted: w.now()}
 	t.pull.reviews = append(t.pull.reviews, v)
@@ -207,10 +204,8 @@ func (w pulls) addReview(r *repository, t *thread, by *account, state, body, com
 	return v
 }
 
-// listPullsOfCommit lists "the merged pull request that introduced the commit to
-// the repository. If the commit is not present in the default branch, it will
-// only return open pull requests associated with the commit" (REST API, list
-// pull requests associated with a commit).
+// listPullsOfCommit lists "the merged pull request that introduced the commit to the repository", else open ones
+// (REST API, list pull requests associated with a commit).
 func (w pulls) listPullsOfCommit(c *call) *reply {
 	sha, found := c.resolve(c.r.PathValue("ref"))
 	if !found {
@@ -229,13 +224,13 @@ func (w pulls) listPullsOfCommit(c *call) *reply {
 	return page(c, list, func(t *thread) obj { return w.renderPullSimple(c.repo, t) }, array)
 }
 
-// comparison is what GitHub shows of base...head on a pull request.
+// comparison has a pull request's figures for base...head.
 type comparison struct {
 	commits, files, additions, deletions int
 	mergeable, behind                    bool
 }
 
-// compare asks git what a pull request from head to base would bring.
+// compare computes a pull request's comparison with git.
 func (r *repository) compare(ctx context.Context, base, head string) (comparison, error) {
 	key := base + "..." + head
 	if known, is := r.comparisons[key]; is {
@@ -247,7 +242,7 @@ func (r *repository) compare(ctx context.Context, base, head string) (comparison
 	}
 	out, err := r.git.run(ctx, nil, "diff", "--numstat", key)
 	if err != nil {
-		return comparison{}, err // the two have no history in common
+		return comparison{}, err // no common history
 	}
 	c := comparison{commits: ahead, behind: behind > 0, mergeable: true}
 	for line := range strings.Lines(string(out)) {
@@ -268,7 +263,7 @@ func (r *repository) compare(ctx context.Context, base, head string) (comparison
 	return c, nil
 }
 
-// hunk is the first hunk of a file between two commits, for review comments.
+// hunk returns a file's first hunk between two commits, for review comments.
 func (r *repository) hunk(ctx context.Context, base, head, file string) (string, error) {
 	out, err := r.git.run(ctx, nil, "diff", base+"..."+head, "--", file)
 	if err != nil {
@@ -286,13 +281,11 @@ func (r *repository) hunk(ctx context.Context, base, head, file string) (string,
 	return strings.TrimSuffix(text, "\n"), nil
 }
 
-// PullRequest is what a person opens.
 type PullRequest struct {
-	Title, Body, Head, Base string // Base is the default branch when empty
+	Title, Body, Head, Base string // Base is the default branch if empty
 	Draft                   bool
 }
 
-// OpenPull opens a pull request and returns its number.
 func (w pulls) OpenPull(ctx context.Context, repo, as string, p PullRequest) (int, error) {
 	r, by, done, err := w.pushes().pusher(repo, as)
 	if err != nil {
@@ -309,7 +302,7 @@ func (w pulls) OpenPull(ctx context.Context, repo, as string, p PullRequest) (in
 	return t.number, nil
 }
 
-// ClosePull closes a pull request without merging it.
+// ClosePull closes a pull request without merging.
 func (w pulls) ClosePull(repo string, number int, as string) error {
 	return w.issues().turn(repo, number, as, "closed")
 }
@@ -357,14 +350,13 @@ func (w pulls) Review(repo string, number int, as, state, body string) (id int64
 	return id, err
 }
 
-// ReviewComment remarks on one line of the new side. As at GitHub it comes with a
-// review of its own, state COMMENTED and no text, and so with two events (reported
-// by consumers; the documents only say that every review comment has a review).
+// ReviewComment remarks on a line of the new side. Like GitHub, it also creates a review (state COMMENTED, no text),
+// so it sends two events (reported by consumers).
 func (w pulls) ReviewComment(ctx context.Context, repo string, number int, as, file string, line int, body string) (id int64, err error) {
 	return w.ReviewCommentOn(ctx, repo, number, as, "", file, line, body)
 }
 
-// ReviewCommentOn remarks on a line as a commit has it, which need not be the head any more; an empty commit is the head.
+// ReviewCommentOn remarks on a line in a commit; empty means the head.
 func (w pulls) ReviewCommentOn(ctx context.Context, repo string, number int, as, commit, file string, line int, body string) (id int64, err error) {
 	err = w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		if t.pull == nil {

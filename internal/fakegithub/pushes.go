@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Push is one change of one branch. Before or After is 40 zeros when the branch
-// was created or deleted; Forced says that After does not contain Before.
+// Push is one change of a branch. Before or After is 40 zeros for a created or deleted branch. Forced means that
+// After does not contain Before.
 type Push struct {
 	Branch string
 	Before string
@@ -25,8 +25,7 @@ type Push struct {
 
 const noCommit = "0000000000000000000000000000000000000000"
 
-// refsMoved compares the repository on disk with what is remembered and does
-// what GitHub does after a push, branch by branch.
+// refsMoved compares the repository on disk with the known branches, and handles each change like a push at GitHub.
 func (w pushes) refsMoved(ctx context.Context, r *repository, by *account) error {
 	now, err := r.git.branches()
 	if err != nil {
@@ -47,8 +46,7 @@ func (w pushes) refsMoved(ctx context.Context, r *repository, by *account) error
 	return nil
 }
 
-// branchMoved records one push, sends its events and moves the pull requests
-// whose head it is.
+// branchMoved records one push, sends its events and moves the branch's pull requests.
 func (w pushes) branchMoved(ctx context.Context, r *repository, name, before, after string, by *account) error {
 	r.pushed = w.now()
 	p := Push{Branch: name, Before: cmp.Or(before, noCommit), After: cmp.Or(after, noCommit), By: by.login, At: w.now()}
@@ -71,8 +69,7 @@ func (w pushes) branchMoved(ctx context.Context, r *repository, name, before, af
 	return w.moveHeads(ctx, r, p, by)
 }
 
-// moveHeads follows a push in the open pull requests of that branch, as head or
-// as base; when the head is gone they are closed.
+// moveHeads updates the open pull requests of that head or base. Those with a deleted head are closed.
 func (w pushes) moveHeads(ctx context.Context, r *repository, p Push, by *account) error {
 	for _, t := range r.threads {
 		if t.pull == nil || t.state != "open" {
@@ -98,8 +95,7 @@ func (w pushes) moveHeads(ctx context.Context, r *repository, p Push, by *accoun
 	return nil
 }
 
-// measure writes refs/pull/<n>/head, which outlives the branch, and compares the
-// pull request with its base.
+// measure writes refs/pull/<n>/head, which outlives the branch, and compares the pull request with its base.
 func (w pushes) measure(ctx context.Context, r *repository, t *thread) error {
 	ref := fmt.Sprintf("refs/pull/%d/head", t.number)
 	if err := r.git.setRef(ref, t.pull.headSHA); err != nil {
@@ -110,7 +106,7 @@ func (w pushes) measure(ctx context.Context, r *repository, t *thread) error {
 	return err
 }
 
-// moveRef sets or, with an empty commit, deletes a ref and follows it up.
+// moveRef sets a ref, or deletes it if the commit is empty, and handles the change.
 func (w pushes) moveRef(ctx context.Context, r *repository, by *account, ref, sha string) error {
 	if err := r.git.setRef(ref, sha); err != nil {
 		return err
@@ -118,21 +114,18 @@ func (w pushes) moveRef(ctx context.Context, r *repository, by *account, ref, sh
 	return w.refsMoved(ctx, r, by)
 }
 
-// Commit is what a person pushes.
 type Commit struct {
 	Branch  string
 	Message string
-	// Files are added or replaced; a content that starts with "#!" is executable.
-	Files map[string]string
-	// Delete are paths to remove.
+	// Files are added or replaced; content that starts with "#!" is executable.
+	Files  map[string]string
 	Delete []string
-	// From is the commit or branch to build on. Empty means the branch itself,
-	// or the default branch if it does not exist yet. Setting it for a branch
-	// that exists rewrites the branch, which is a force push.
+	// From is the parent commit or branch. Empty means the branch itself, else the default branch. For an existing
+	// branch it forces the push.
 	From string
 }
 
-// PushCommit writes a commit as a person and returns its id.
+// PushCommit pushes a commit and returns its id.
 func (w pushes) PushCommit(ctx context.Context, repo, as string, c Commit) (string, error) {
 	r, by, done, err := w.pusher(repo, as)
 	if err != nil {
@@ -146,7 +139,7 @@ func (w pushes) PushCommit(ctx context.Context, repo, as string, c Commit) (stri
 	return sha, w.refsMoved(ctx, r, by)
 }
 
-// pusher takes the locks of a push, those of git before those of the world.
+// pusher takes the locks of a push: git's, then the world's.
 func (w pushes) pusher(repo, as string) (*repository, *account, func(), error) {
 	w.mu.Lock()
 	r, errRepo := w.repo(repo)
@@ -160,7 +153,7 @@ func (w pushes) pusher(repo, as string) (*repository, *account, func(), error) {
 	return r, by, func() { done(); r.pushing.Unlock() }, nil
 }
 
-// writeCommit feeds git fast-import, which needs no checkout.
+// writeCommit uses git fast-import, which needs no checkout.
 func (w pushes) writeCommit(ctx context.Context, r *repository, by *account, c Commit) (string, error) {
 	from := c.From
 	if sha := r.branches[from]; sha != "" {
@@ -201,7 +194,6 @@ func (w pushes) writeCommit(ctx context.Context, r *repository, by *account, c C
 
 func data(in *bytes.Buffer, text string) { fmt.Fprintf(in, "data %d\n%s\n", len(text), text) }
 
-// DeleteBranch removes a branch as a person.
 func (w pushes) DeleteBranch(ctx context.Context, repo, as, branch string) error {
 	r, by, done, err := w.pusher(repo, as)
 	if err != nil {
@@ -214,12 +206,11 @@ func (w pushes) DeleteBranch(ctx context.Context, repo, as, branch string) error
 	return w.moveRef(ctx, r, by, "refs/heads/"+branch, "")
 }
 
-// maxPushCommits is how many commits a push event lists ("The array includes a
-// maximum of 2048 commits", webhook events and payloads, push).
+// maxPushCommits: "The array includes a maximum of 2048 commits" (webhook events and payloads, push).
 const maxPushCommits = 2048
 
-// pushFields is the payload of a push event. It lists the commits that no other
-// branch had before, oldest first, with the names of the files that each changed.
+// pushFields returns a push event's payload. It lists the commits that no other branch had before, oldest first, with
+// changed files.
 func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *account) (obj, error) {
 	commits := []obj{}
 	if p.After != noCommit {

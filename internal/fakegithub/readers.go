@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Issue is an issue or, with Pull set, a pull request as a reader sees it.
+// Issue is an issue or, with Pull set, a pull request.
 type Issue struct {
 	Number    int
 	Title     string
@@ -21,17 +21,16 @@ type Issue struct {
 	Pull      *Pull
 }
 
-// Pull is what a pull request has beyond an issue.
+// Pull has a pull request's additional fields.
 type Pull struct {
 	Draft   bool
-	Asked   []string // who was asked for a review
+	Asked   []string // requested reviewers
 	Merged  bool
 	Head    string
 	HeadSHA string
 	Base    string
 }
 
-// Comment is a comment on an issue or pull request.
 type Comment struct {
 	ID        int64
 	Author    string
@@ -42,7 +41,6 @@ type Comment struct {
 	UpdatedAt time.Time
 }
 
-// CheckRun is a check run as a maintainer sees it.
 type CheckRun struct {
 	ID         int64
 	App        string
@@ -56,7 +54,7 @@ type CheckRun struct {
 	Text       string
 	DetailsURL string
 	Actions    []CheckAction
-	Notes      []string // its annotations, as path:line: message
+	Notes      []string // annotations as path:line: message
 }
 
 func look[T any](w readers, repo string, read func(*repository) T) (nothing T) {
@@ -69,7 +67,6 @@ func look[T any](w readers, repo string, read func(*repository) T) (nothing T) {
 	return read(r)
 }
 
-// Issues lists issues and pull requests by number.
 func (w readers) Issues(repo string) []Issue {
 	return look(w, repo, func(r *repository) (list []Issue) {
 		for _, t := range r.threads {
@@ -84,12 +81,10 @@ func (w readers) Issues(repo string) []Issue {
 	})
 }
 
-// Pulls lists only the pull requests.
 func (w readers) Pulls(repo string) []Issue {
 	return slices.DeleteFunc(w.Issues(repo), func(i Issue) bool { return i.Pull == nil })
 }
 
-// Comments lists the comments of one thread, oldest first.
 func (w readers) Comments(repo string, number int) []Comment {
 	return look(w, repo, func(r *repository) (list []Comment) {
 		t, err := r.thread(number)
@@ -106,12 +101,11 @@ func (w readers) Comments(repo string, number int) []Comment {
 
 // Remark is a remark on a line, or an answer to one.
 type Remark struct {
-	ID, Answers  int64 // Answers is the first one of its thread; zero for that one itself
+	ID, Answers  int64 // Answers is the thread's first remark; zero for the first
 	Author, Body string
 	Resolved     bool
 }
 
-// Remarks lists the remarks on lines of a pull request, oldest first.
 func (w readers) Remarks(repo string, number int) []Remark {
 	return look(w, repo, func(r *repository) (list []Remark) {
 		t, err := r.pull(number)
@@ -125,7 +119,6 @@ func (w readers) Remarks(repo string, number int) []Remark {
 	})
 }
 
-// ReviewReactions lists the reactions to the reviews of a pull request.
 func (w readers) ReviewReactions(repo string, number int) []string {
 	return look(w, repo, func(r *repository) (list []string) {
 		t, err := r.pull(number)
@@ -154,7 +147,6 @@ func reactionTexts(list []reaction) []string {
 	return out
 }
 
-// CheckRuns lists all check runs of a repository in the order they were made.
 func (w readers) CheckRuns(repo string) []CheckRun {
 	plain := func(text *string) string {
 		if text == nil {
@@ -176,17 +168,15 @@ func (w readers) CheckRuns(repo string) []CheckRun {
 	})
 }
 
-// RepoID is the id of a repository; zero for one that is unknown.
+// RepoID returns a repository's id; zero if unknown.
 func (w readers) RepoID(repo string) int64 {
 	return look(w, repo, func(r *repository) int64 { return r.id })
 }
 
-// Branches maps the branches of a repository to their commits.
 func (w readers) Branches(repo string) map[string]string {
 	return look(w, repo, func(r *repository) map[string]string { return maps.Clone(r.branches) })
 }
 
-// Pushes lists every change of a branch, oldest first.
 func (w readers) Pushes(repo string) []Push {
 	return look(w, repo, func(r *repository) []Push { return slices.Clone(r.pushes) })
 }
@@ -204,8 +194,7 @@ func (w readers) File(ctx context.Context, repo, ref, path string) (string, erro
 	return string(o.content), err
 }
 
-// Git runs a git command that reads in the bare repository and returns its
-// output, for tests that look at history.
+// Git runs a reading git command in the bare repository and returns its output.
 func (w readers) Git(ctx context.Context, repo string, args ...string) (string, error) {
 	r, err := w.find(repo)
 	if err != nil {

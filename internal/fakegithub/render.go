@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// renderer makes the JSON objects of GitHub, the same for REST and for webhooks.
+// renderer makes GitHub's JSON objects for REST and webhooks.
 type renderer struct {
-	base  string // of the server, without a slash at the end
+	base  string // without a final slash
 	began time.Time
 }
 
-// api is the base of the REST API, with a slash at the end.
+// api returns the base of the REST API, with a final slash.
 func (v renderer) api() string { return v.base + "/api/v3/" }
 
-// apiOf and webOf are a repository's addresses, for programs and for people.
+// apiOf and webOf return a repository's addresses, for programs and users.
 func (v renderer) apiOf(r *repository) string { return v.api() + "repos/" + r.fullName() }
 
 func (v renderer) webOf(r *repository) string { return v.base + "/" + r.fullName() }
 
-// userLinks are the addresses of a user object; the key gets "_url".
+// userLinks are a user object's addresses; the key gets "_url".
 const userLinks = "followers following{/other_user} gists{/gist_id} starred{/owner}{/repo} subscriptions organizations repos " +
 	"events{/privacy} received_events"
 
@@ -39,7 +39,7 @@ func (v renderer) renderUser(a *account) obj {
 	return body
 }
 
-// renderProfile is the long form of an account, with nothing told of it.
+// renderProfile is an account's long form without values.
 func (v renderer) renderProfile(a *account) obj {
 	body := v.renderUser(a)
 	for _, key := range []string{"name", "company", "blog", "location", "email", "hireable", "bio", "twitter_username"} {
@@ -52,7 +52,7 @@ func (v renderer) renderProfile(a *account) obj {
 	return body
 }
 
-// renderOrganization is the short form that webhooks carry as "organization".
+// renderOrganization is the short form in webhooks.
 func (v renderer) renderOrganization(a *account) obj {
 	self := v.api() + "orgs/" + a.login
 	body := obj{"login": a.login, "id": a.id, "node_id": nodeID("Organization", a.id), "url": self,
@@ -88,7 +88,7 @@ func (v renderer) renderInstallation(in *installation) obj {
 		"suspended_at": stamp(in.suspended), "suspended_by": nil}
 }
 
-// repoLinks are the addresses of a repository object; the key gets "_url".
+// repoLinks are a repository object's addresses; the key gets "_url".
 const repoLinks = "forks keys{/key_id} collaborators{/collaborator} teams hooks issue_events events assignees{/user} " +
 	"branches{/branch} tags blobs{/sha} git_tags{/sha} git_refs{/sha} trees{/sha} statuses/{sha} languages stargazers " +
 	"contributors subscribers subscription commits{/sha} git_commits{/sha} comments{/number} issue_comment{/number} " +
@@ -142,7 +142,6 @@ func (v renderer) renderIssue(r *repository, t *thread) obj {
 	return body
 }
 
-// renderThread has the fields that issues and pull requests share.
 func (v renderer) renderThread(r *repository, t *thread) obj {
 	labels, assignees := []obj{}, []obj{}
 	for _, name := range t.labels {
@@ -178,9 +177,9 @@ func (v renderer) renderLabel(r *repository, name string) obj {
 		"name": name, "color": "ededed", "default": false, "description": nil}
 }
 
-// association is GitHub's author_association, from the role here.
+// association returns GitHub's author_association by the role.
 func (r *repository) association(a *account) string {
-	given := rank(r.roles[strings.ToLower(a.login)]) >= rank("read") // not what a public repository lets everybody do
+	given := rank(r.roles[strings.ToLower(a.login)]) >= rank("read") // without the rights of everyone in a public repository
 	switch {
 	case a.id == r.owner.id:
 		return "OWNER"
@@ -201,7 +200,6 @@ func (v renderer) renderComment(r *repository, t *thread, c *comment) obj {
 		"reactions": v.renderReactions(self, c.reactions), "performed_via_github_app": v.renderVia(c.via)}
 }
 
-// reactionKinds are the contents that GitHub accepts.
 const reactionKinds = "+1 -1 laugh hooray confused heart rocket eyes"
 
 func (v renderer) renderReactions(of string, list []reaction) obj {
@@ -257,12 +255,10 @@ func (v renderer) renderPull(r *repository, t *thread) obj {
 	return body
 }
 
-// pullDetails are the fields of a pull request that GitHub leaves out of lists
-// and of review events.
+// pullDetails are a pull request's fields that lists and review events omit.
 var pullDetails = []string{"merged", "mergeable", "rebaseable", "mergeable_state", "merged_by", "comments", "review_comments",
 	"maintainer_can_modify", "commits", "additions", "deletions", "changed_files"}
 
-// renderPullSimple is the short form of lists and of review events.
 func (v renderer) renderPullSimple(r *repository, t *thread) obj {
 	body := v.renderPull(r, t)
 	for _, key := range pullDetails {
@@ -279,7 +275,7 @@ func (v renderer) renderUsers(all []*account) []obj {
 	return list
 }
 
-// mergeState is what stands in the way of a merge: behind only where a rule wants branches to be up to date.
+// mergeState returns the obstacle to a merge; behind only under the rule upToDate.
 func (r *repository) mergeState(p *pull) string {
 	switch {
 	case !p.diff.mergeable:
@@ -292,14 +288,13 @@ func (r *repository) mergeState(p *pull) string {
 	return "clean"
 }
 
-// renderSide is the head or the base of a pull request. There are no forks here:
-// both are in the same repository.
+// renderSide renders a pull request's head or base; both are in the same repository.
 func (v renderer) renderSide(r *repository, ref, sha string) obj {
 	return obj{"label": r.owner.login + ":" + ref, "ref": ref, "sha": sha, "user": v.renderUser(r.owner), "repo": v.renderRepo(r)}
 }
 
-// renderReview is a review as REST gives it. In webhooks the state is lower-case
-// and a missing text is null; see addReview.
+// renderReview renders a review for REST. Webhooks have a lower-case state and null for a missing text; see
+// addReview.
 func (s renderer) renderReview(r *repository, t *thread, v *review) obj {
 	pull := fmt.Sprintf("%s/pulls/%d", s.apiOf(r), t.number)
 	web := fmt.Sprintf("%s/pull/%d#pullrequestreview-%d", s.webOf(r), t.number, v.id)
@@ -347,8 +342,7 @@ func (v renderer) renderCheckRun(r *repository, run *checkRun) obj {
 			"annotations_count": len(run.notes), "annotations_url": self + "/annotations"}}
 }
 
-// renderAnnotation is an annotation as it was sent, with every key that GitHub
-// documents.
+// renderAnnotation adds all documented keys to an annotation.
 func (v renderer) renderAnnotation(r *repository, run *checkRun, note obj) obj {
 	body := obj{"blob_href": fmt.Sprintf("%s/blob/%s/%v", v.webOf(r), run.sha, note["path"])}
 	for _, key := range []string{"path", "start_line", "end_line", "start_column", "end_column", "annotation_level", "title", "message", "raw_details"} {
@@ -357,8 +351,7 @@ func (v renderer) renderAnnotation(r *repository, run *checkRun, note obj) obj {
 	return body
 }
 
-// renderCheckRunEvent is a check run as webhooks carry it: with its whole suite,
-// of which the REST API gives the id only.
+// renderCheckRunEvent renders a check run for webhooks, with its whole suite.
 func (v renderer) renderCheckRunEvent(r *repository, run *checkRun) obj {
 	body := v.renderCheckRun(r, run)
 	body["check_suite"] = obj{"id": run.suite.id, "node_id": nodeID("CheckSuite", run.suite.id), "head_branch": textOrNull(run.suite.branch),
@@ -368,7 +361,7 @@ func (v renderer) renderCheckRunEvent(r *repository, run *checkRun) obj {
 	return body
 }
 
-// renderPullStub is the short pull request that check runs carry.
+// renderPullStub renders the short pull request in check runs.
 func (v renderer) renderPullStub(r *repository, t *thread) obj {
 	repo := obj{"id": r.id, "name": r.name, "url": v.apiOf(r)}
 	return obj{"id": t.pull.id, "number": t.number, "url": fmt.Sprintf("%s/pulls/%d", v.apiOf(r), t.number),

@@ -11,12 +11,10 @@ import (
 	"strings"
 )
 
-// obj is a JSON object on the wire.
 type obj = map[string]any
 
 const docs = "https://docs.github.com/rest"
 
-// reply is an answer before it is written.
 type reply struct {
 	status int
 	header http.Header
@@ -26,7 +24,7 @@ type reply struct {
 
 func ok(body any) *reply { return &reply{status: http.StatusOK, header: http.Header{}, body: body} }
 
-// created names the address of what was made, if it has one.
+// created answers with the new object's address, if it has one.
 func created(body obj) *reply {
 	rep := &reply{status: http.StatusCreated, header: http.Header{}, body: body}
 	if url, ok := body["url"].(string); ok {
@@ -62,7 +60,7 @@ func failed(resource, field, code, message string) *reply {
 	return rep
 }
 
-// bytes encodes the body once, without escaping HTML, as GitHub does.
+// bytes encodes the body once, without escaping HTML, like GitHub.
 func (rep *reply) bytes() []byte {
 	if rep.raw == nil && rep.body != nil {
 		rep.raw = encode(rep.body)
@@ -70,7 +68,6 @@ func (rep *reply) bytes() []byte {
 	return bytes.Clone(rep.raw)
 }
 
-// encode renders values that hold only what JSON can say.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -81,7 +78,7 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// String is the reply as an error text for methods that act for people.
+// String returns the reply as an error text.
 func (rep *reply) String() string { return strconv.Itoa(rep.status) + " " + string(rep.bytes()) }
 
 func (rep *reply) write(w http.ResponseWriter) {
@@ -97,8 +94,8 @@ func (rep *reply) write(w http.ResponseWriter) {
 	w.Write(body)
 }
 
-// page cuts a list as per_page (30, at most 100) and page ask and adds the Link
-// header. wrap makes the body from the cut list and the total.
+// page selects a page by per_page (30, at most 100) and page, and adds the Link header. wrap makes the body from the
+// page and the total.
 func page[T any](c *call, list []T, render func(T) obj, wrap func([]obj, int) any) *reply {
 	size := clamp(c.query("per_page", "30"), 30, 100)
 	number := clamp(c.query("page", "1"), 1, 1<<30)
@@ -131,7 +128,7 @@ func page[T any](c *call, list []T, render func(T) obj, wrap func([]obj, int) an
 
 func array(list []obj, _ int) any { return list }
 
-// link is the address of this call with one query parameter replaced.
+// link returns this call's address with one query parameter replaced.
 func (c *call) link(key, value string) string {
 	u := url.URL{Path: "/api/v3" + c.r.URL.Path}
 	q := c.r.URL.Query()

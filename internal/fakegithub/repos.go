@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// getRepo answers with the long form, which no other answer has.
+// getRepo returns the long form, unlike other answers.
 func (w repositories) getRepo(c *call) *reply {
 	body := w.renderRepo(c.repo)
 	body["network_count"], body["subscribers_count"], body["custom_properties"] = 0, 0, obj{}
@@ -37,8 +37,7 @@ func nodeID(kind string, id int64) string {
 	return kind[:1] + "_" + base64.RawURLEncoding.EncodeToString([]byte(kind+strconv.FormatInt(id, 10)))
 }
 
-// AddRepo makes a repository with one commit of these files on main, or without
-// commits when files is empty, and installs the App on it.
+// AddRepo creates a repository with one commit of files on main, or without commits if empty, and installs the App.
 func (w repositories) AddRepo(ctx context.Context, full string, files map[string]string) error {
 	defer w.act()()
 	owner, name, ok := strings.Cut(full, "/")
@@ -76,7 +75,7 @@ func (w repositories) newRepository(owner *account, name string) *repository {
 		branches: map[string]string{}, comparisons: map[string]comparison{}}
 }
 
-// Publish lets everybody read a repository.
+// Publish makes a repository public.
 func (w repositories) Publish(repo string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -86,7 +85,7 @@ func (w repositories) Publish(repo string) error {
 	return err
 }
 
-// RenameRepo gives a repository a new name; the former one redirects.
+// RenameRepo renames a repository; the former name redirects.
 func (w repositories) RenameRepo(repo, name string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -100,8 +99,7 @@ func (w repositories) RenameRepo(repo, name string) error {
 	return nil
 }
 
-// RenameDefaultBranch gives the default branch another name. Git knows the former one no more; open pull requests
-// into it are into the new one.
+// RenameDefaultBranch renames the default branch and the base of its open pull requests.
 func (w repositories) RenameDefaultBranch(ctx context.Context, repo, name string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -124,7 +122,6 @@ func (w repositories) RenameDefaultBranch(ctx context.Context, repo, name string
 	return nil
 }
 
-// DeleteRepo makes a repository disappear.
 func (w repositories) DeleteRepo(repo string) error {
 	defer w.act()()
 	r, err := w.repo(repo)

@@ -10,10 +10,8 @@ import (
 	"time"
 )
 
-// A workflow run of GitHub Actions is here the suite of its jobs, and has its id. A repository's runs are all of one
-// workflow.
+// A workflow run of GitHub Actions is its jobs' suite here, with the same id. All runs belong to one workflow.
 
-// ofWorkflowRun serves a route that names a workflow run.
 func (w checks) ofWorkflowRun(handle func(*call, *checkSuite) *reply) func(*call) *reply {
 	return func(c *call) *reply {
 		for _, s := range c.repo.suites {
@@ -25,7 +23,6 @@ func (w checks) ofWorkflowRun(handle func(*call, *checkSuite) *reply) func(*call
 	}
 }
 
-// actionsApp is the slug of GitHub Actions.
 const actionsApp = "github-actions"
 
 func (w checks) getWorkflowRun(c *call, s *checkSuite) *reply {
@@ -64,7 +61,7 @@ func latest(r *repository, s *checkSuite) map[string]*checkRun {
 
 func (s *checkSuite) attempt() int { return 1 + s.reruns }
 
-// rerunFailedJobs begins each failed job anew, as a check run of its own; CompleteCheckRun ends it.
+// rerunFailedJobs restarts each failed job as a new check run; CompleteCheckRun ends it.
 func (w checks) rerunFailedJobs(c *call, s *checkSuite) *reply {
 	var failed []*checkRun
 	for _, run := range latest(c.repo, s) {
@@ -85,7 +82,7 @@ func (w checks) rerunFailedJobs(c *call, s *checkSuite) *reply {
 	return created(obj{})
 }
 
-// StartCheckRun lets another App, made with AddOtherApp, begin a check run that CompleteCheckRun ends.
+// StartCheckRun starts another App's check run (AddOtherApp); CompleteCheckRun ends it.
 func (w checks) StartCheckRun(repo, appSlug, sha, name string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -100,7 +97,7 @@ func (w checks) StartCheckRun(repo, appSlug, sha, name string) error {
 	return nil
 }
 
-// getContents answers with a file at a commit; what is no file it answers without content.
+// getContents returns a file at a commit; other objects without content.
 func (w pulls) getContents(c *call) *reply {
 	path := c.r.PathValue("path")
 	sha, known := c.resolve(cmp.Or(c.r.URL.Query().Get("ref"), c.repo.defaultBranch))
@@ -140,7 +137,6 @@ func (w pulls) getContents(c *call) *reply {
 	return ok(file)
 }
 
-// compareCommits tells how far two revisions are apart.
 func (w pulls) compareCommits(c *call) *reply {
 	base, head, _ := strings.Cut(c.r.PathValue("range"), "...")
 	from, known := c.resolve(base)

@@ -20,34 +20,29 @@ import (
 	"time"
 )
 
-// Options say what the fake GitHub knows of the App under test. The zero value
-// is usable: an App with id 1 and slug "pawl", a generated key, no webhooks.
+// Options describe the App under test. The zero value is an App with id 1, slug "pawl", a generated key, and no
+// webhooks.
 type Options struct {
-	// AppID is the id of the App; zero means 1.
+	// AppID defaults to 1.
 	AppID int64
-	// Slug is the App's short name, its bot is "<slug>[bot]"; empty means "pawl".
+	// Slug is the App's short name, default "pawl"; its bot is "<slug>[bot]".
 	Slug string
-	// WebhookSecret signs deliveries. When it is empty they are unsigned, as
-	// GitHub does for an App without a secret.
+	// WebhookSecret signs deliveries. If empty, they are unsigned, as at GitHub.
 	WebhookSecret string
 	// WebhookURL receives deliveries; see also SetWebhookURL.
 	WebhookURL string
-	// Permissions are what installations grant; nil means what Pawl asks for.
+	// Permissions of installations; nil means Pawl's.
 	Permissions map[string]string
-	// Events are those that the App says it subscribes to; nil means what Pawl
-	// asks for and create. Deliveries are sent all the same.
+	// Events that the App claims to subscribe to; nil means Pawl's and create. All events are delivered anyway.
 	Events []string
-	// RateLimit is the number of requests an hour per installation or user;
-	// zero means 5000, GitHub's smallest limit.
+	// RateLimit is the requests per hour and installation or user; zero means 5000, GitHub's smallest limit.
 	RateLimit int
-	// Now is the clock of tokens, limits and time stamps, not of JWTs; nil means
-	// time.Now.
+	// Now is the clock of tokens, limits and time stamps, not of JWTs; nil means time.Now.
 	Now func() time.Time
 }
 
-// Server is a running fake GitHub. All methods may be called from several
-// goroutines. Its methods stand with what they are about, on the types that it
-// embeds; what they share is the world.
+// Server is a running fake GitHub, safe for concurrent use. Its methods are on the embedded parts, which share the
+// world.
 type Server struct {
 	*world
 	people
@@ -69,11 +64,11 @@ type Server struct {
 	http     *http.Server
 	served   chan struct{}
 	inFlight sync.WaitGroup
-	quotas   quotas // world.mu guards it
-	closed   bool   // world.mu guards it
+	quotas   quotas // guarded by world.mu
+	closed   bool   // guarded by world.mu
 }
 
-// New starts a fake GitHub. It needs git. The caller must Close it.
+// New starts a fake GitHub, which needs git. The caller must Close it.
 func New(opts Options) (*Server, error) {
 	opts = withDefaults(opts)
 	key, err := appKey()
@@ -100,7 +95,7 @@ func New(opts Options) (*Server, error) {
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		defer close(s.served)
-		s.http.Serve(listener) // ends with ErrServerClosed when Close is called
+		s.http.Serve(listener) // ends with ErrServerClosed on Close
 	}()
 	return s, nil
 }
@@ -117,9 +112,7 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// Close stops the server and the delivery of webhooks, cuts open connections
-// and removes the repositories. Requests that are being processed are waited for,
-// so no git is left running.
+// Close stops the server and webhooks, cuts connections, waits for running requests, and removes the repositories.
 func (s *Server) Close() error {
 	s.webhooks.close()
 	s.world.mu.Lock()
@@ -136,7 +129,7 @@ func (s *Server) Close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// begin counts a request in, unless the server is closing.
+// begin counts a request, unless the server is closing.
 func (s *Server) begin() bool {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
@@ -146,27 +139,23 @@ func (s *Server) begin() bool {
 	return !s.closed
 }
 
-// WebURL is the base for people and git: clones come from
-// <WebURL>/<owner>/<repo>.git. It has no trailing slash.
+// WebURL is the base for users and git (<WebURL>/<owner>/<repo>.git), without a final slash.
 func (s *Server) WebURL() string { return s.base }
 
-// APIURL is the base of the REST API, with a trailing slash.
+// APIURL is the base of the REST API, with a final slash.
 func (s *Server) APIURL() string { return s.api() }
 
-// PrivateKeyPEM is the App's private key.
 func (w *world) PrivateKeyPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(w.key)})
 }
 
-// appKey is the App's key, the same at all servers of a process: making one takes
-// longer than most of what is done with it.
+// appKey is shared by all servers of a process: generating a key is slow.
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// Changed is closed after the next request, push, delivery or act of a person.
+// Changed is closed after the next request, push, delivery or act of a user.
 func (s *Server) Changed() <-chan struct{} { return s.world.changed.next() }
 
-// Await returns when cond holds. It is asked again after every request, push,
-// delivery and act of a person, so no test has to sleep.
+// Await returns when cond holds. It checks after every request, push, delivery and act of a user.
 func (s *Server) Await(ctx context.Context, cond func() bool) error {
 	for {
 		rung := s.Changed()
@@ -181,7 +170,7 @@ func (s *Server) Await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// notifier tells any number of waiters that something happened.
+// notifier notifies any number of waiters.
 type notifier struct {
 	mu sync.Mutex
 	ch chan struct{}
@@ -205,8 +194,7 @@ func (b *notifier) ring() {
 	}
 }
 
-// ServeHTTP answers REST below /api/v3, the logs of jobs, attached files, the form that makes an App from a
-// manifest, the login of people, and everything else as git.
+// ServeHTTP serves REST below /api/v3, job logs, attachments, the manifest form, logins, and else git.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		panic(http.ErrAbortHandler)
@@ -229,8 +217,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// WaitDelivered returns when nothing is queued or being sent. What is held does
-// not count.
+// WaitDelivered returns when no delivery is queued or being sent. Held deliveries do not count.
 func (s *Server) WaitDelivered(ctx context.Context) error {
 	return s.Await(ctx, func() bool {
 		s.webhooks.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// delivery is one attempt to send one webhook, with what tests do not look at.
+// delivery is one attempt to send a webhook, with data that tests do not read.
 type delivery struct {
 	Delivery
 	installationID int64
@@ -29,12 +29,12 @@ type delivery struct {
 }
 
 const (
-	keptDeliveries  = 5_000            // the newest ones, with their payloads
+	keptDeliveries  = 5_000            // newest, with their payloads
 	keptAnswer      = 4 << 10          // bytes of an answer's body
 	deliveryTimeout = 10 * time.Second // "GitHub terminates the connection after 10 seconds"
 )
 
-// webhooks sends deliveries one at a time and remembers them.
+// webhooks sends deliveries one at a time and records them.
 type webhooks struct {
 	clock   func() time.Time
 	secret  string
@@ -71,8 +71,7 @@ func (h *webhooks) close() {
 	h.client.CloseIdleConnections()
 }
 
-// SetWebhookURL says where deliveries go from now on; an empty URL means that
-// they are recorded as failed.
+// SetWebhookURL sets the target of deliveries. An empty URL records them as failed.
 func (h *webhooks) SetWebhookURL(url string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +116,7 @@ func (h *webhooks) push(d *delivery) {
 	}
 }
 
-// again records and queues a redelivery: a new id under the same GUID.
+// again queues a redelivery: a new id with the same GUID.
 func (h *webhooks) again(old *delivery) {
 	d := &delivery{Delivery: Delivery{GUID: old.GUID, Event: old.Event, Action: old.Action, Payload: old.Payload, Redelivery: true},
 		installationID: old.installationID, repositoryID: old.repositoryID}
@@ -154,7 +153,7 @@ func (h *webhooks) next() *delivery {
 	return d
 }
 
-// send makes one request and writes down how it was answered.
+// send makes one request and records the answer.
 func (h *webhooks) send(ctx context.Context, d *delivery) {
 	h.mu.Lock()
 	url := h.url
@@ -218,8 +217,8 @@ func newGUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// emit sends an event of a repository to the App, if it is installed there. The
-// fields are completed with repository, sender, installation and organization.
+// emit sends an event of a repository to the installed App. repository, sender, installation and organization are
+// added to fields.
 func (w *world) emit(event string, r *repository, sender *account, fields ...obj) {
 	in := w.installationOf(r)
 	if in == nil || !in.suspended.IsZero() {
@@ -242,8 +241,7 @@ func (w *world) emit(event string, r *repository, sender *account, fields ...obj
 	w.webhooks.add(newDelivery(event, payload, in.id, r.id))
 }
 
-// addProperties gives every repository of a payload the custom_properties that
-// webhooks carry and lists of the REST API do not.
+// addProperties adds custom_properties, which webhooks' repositories have, unlike REST lists.
 func addProperties(payload obj) {
 	payload["repository"].(obj)["custom_properties"] = obj{}
 	if pull, ok := payload["pull_request"].(obj); ok {
@@ -265,7 +263,6 @@ func newDelivery(event string, payload obj, installationID, repositoryID int64) 
 		installationID: installationID, repositoryID: repositoryID}
 }
 
-// emitThread sends an issues or a pull_request event.
 func (w *world) emitThread(r *repository, t *thread, action string, sender *account, extra obj) {
 	if t.pull != nil {
 		w.emit("pull_request", r, sender, obj{"action": action, "number": t.number, "pull_request": w.renderPull(r, t)}, extra)

@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// world is everything that GitHub remembers, and what all parts of the server
-// need to change it and to tell of it.
+// world is GitHub's state with the means to change it and to send events.
 type world struct {
 	renderer
 	now          func() time.Time
 	dir          string          // of the bare repositories
-	gits         atomic.Int64    // processes of git, see bare
+	gits         atomic.Int64    // git processes; see bare
 	key          *rsa.PrivateKey // the App's
 	secret       string
 	clientSecret string
@@ -28,34 +27,32 @@ type world struct {
 	app           *app
 	otherApps     map[string]*app
 	accounts      map[string]*account    // by lower-case login
-	repos         map[string]*repository // by lower-case full name, former names included
+	repos         map[string]*repository // by lower-case full name, also former names
 	installations []*installation
 	tokens        map[string]*token
-	manifests     []Manifest // as they were submitted
+	manifests     []Manifest // as submitted
 	codes         map[string]manifestCode
-	hookRanges    []string         // where this GitHub says that its webhooks come from
-	grants        map[string]grant // of logins, by their codes
-	attached      [][]byte         // files in the order of their upload
+	hookRanges    []string         // published sources of webhooks
+	grants        map[string]grant // of logins, by code
+	attached      [][]byte         // in order of upload
 	lastID        int64
 }
 
-// The parts of the server, by what they are about. Each has the REST operations,
-// what they do to the world, and the acts of people on the same things.
+// The server's parts. Each has its REST operations and the users' acts on the same objects.
 type (
 	people       struct{ *world } // accounts and roles
-	credentials  struct{ *world } // tokens and who a caller is
+	credentials  struct{ *world } // tokens and callers
 	apps         struct{ *world } // Apps and installations
 	repositories struct{ *world } // repositories and their contents
-	pushes       struct{ *world } // commits and what follows when a branch moves
-	issues       struct{ *world } // issues and labels; also those of pull requests
+	pushes       struct{ *world } // commits and moved branches
+	issues       struct{ *world } // issues and labels, also of pull requests
 	comments     struct{ *world } // comments and reactions
 	pulls        struct{ *world } // pull requests and reviews
 	checks       struct{ *world } // check runs and their buttons
-	readers      struct{ *world } // what a maintainer sees, for tests and the demo
+	readers      struct{ *world } // for tests and the demo
 )
 
-// These three are needed by the others: a pull request is also an issue, and much
-// that people do moves a branch.
+// Other parts need these: a pull request is also an issue, and many acts move a branch.
 func (w *world) issues() issues { return issues{w} }
 
 func (w *world) pushes() pushes { return pushes{w} }
@@ -98,9 +95,9 @@ type repository struct {
 	pushed        time.Time
 	deleted       bool
 	public        bool // private unless Publish is called
-	upToDate      bool // a rule: pull requests must hold all of their base
+	upToDate      bool // a rule: pull requests must contain their base
 	git           *bare
-	pushing       sync.Mutex        // taken before Server.mu, so that a push is one person's
+	pushing       sync.Mutex        // taken before Server.mu: one push at a time
 	roles         map[string]string // by lower-case login: read, triage, write, maintain, admin
 	branches      map[string]string // name to commit
 	threads       []*thread         // number n at n-1
@@ -125,7 +122,7 @@ type thread struct {
 	closed    time.Time
 	labels    []string
 	assignees []*account
-	edited    time.Time // the description, last; zero for never
+	edited    time.Time // of the description; zero for never
 	events    []issueEvent
 	comments  []*comment
 	reactions []reaction
@@ -142,14 +139,14 @@ type pull struct {
 	mergedAt time.Time
 	mergedBy *account
 	mergeSHA string
-	diff     comparison // against the base as it is now
-	computed bool       // mergeability is shown: not until it was asked for once after a side moved
+	diff     comparison // with the current base
+	computed bool       // mergeability is shown: from the second request after a change on
 	reviews  []*review
 	asked    []*account // for a review
 	comments []*reviewComment
 }
 
-// issueEvent is one of labeled, unlabeled and renamed.
+// issueEvent is labeled, unlabeled or renamed.
 type issueEvent struct {
 	id       int64
 	event    string
@@ -166,7 +163,7 @@ type comment struct {
 	body      string
 	created   time.Time
 	updated   time.Time
-	editor    *account // who changed it last; nil for nobody
+	editor    *account // the last editor; nil for none
 	reactions []reaction
 }
 
@@ -187,7 +184,7 @@ type reviewComment struct {
 	line     int
 	hunk     string
 	commit   string
-	answers  int64 // the first one of its thread; zero for that one itself
+	answers  int64 // the thread's first remark; zero for the first
 	resolved bool
 }
 
@@ -201,7 +198,7 @@ type reaction struct {
 func newWorld(o Options, key *rsa.PrivateKey) *world {
 	w := &world{renderer: renderer{began: o.Now()}, now: o.Now, key: key, secret: o.WebhookSecret, clientSecret: randomText(30), grants: map[string]grant{},
 		otherApps: map[string]*app{}, accounts: map[string]*account{}, repos: map[string]*repository{},
-		tokens: map[string]*token{}, codes: map[string]manifestCode{}, lastID: 3_000_000_000} // above 2^31, as GitHub's ids are
+		tokens: map[string]*token{}, codes: map[string]manifestCode{}, lastID: 3_000_000_000} // above 2^31, like GitHub's ids
 	w.app = w.newApp(o.AppID, o.Slug, o.Permissions, w.now())
 	if o.Events != nil {
 		w.app.events = o.Events
@@ -209,7 +206,7 @@ func newWorld(o Options, key *rsa.PrivateKey) *world {
 	return w
 }
 
-// newID gives ids that are unique over all kinds, so a mix-up of kinds shows.
+// newID returns ids that are unique over all kinds, so mixed-up kinds show.
 func (w *world) newID() int64 {
 	w.lastID++
 	return w.lastID
@@ -231,7 +228,7 @@ func (w *world) account(login string) (*account, error) {
 	return nil, fmt.Errorf("no account %q: call AddUser first", login)
 }
 
-// repo finds a repository that exists under this or a former name.
+// repo finds an existing repository by a current or former name.
 func (w *world) repo(full string) (*repository, error) {
 	if r := w.repos[strings.ToLower(full)]; r != nil && !r.deleted {
 		return r, nil
@@ -260,7 +257,7 @@ func (w *world) installationByID(id int64) *installation {
 func (w *world) reposOf(in *installation) []*repository {
 	var list []*repository
 	for _, r := range w.repos {
-		if in.repos[r.id] && !r.deleted && !slices.Contains(list, r) { // a renamed one is there twice
+		if in.repos[r.id] && !r.deleted && !slices.Contains(list, r) { // renamed repositories occur twice
 			list = append(list, r)
 		}
 	}
@@ -288,8 +285,7 @@ func (r *repository) pull(number int) (*thread, error) {
 	return t, nil
 }
 
-// role is what a person may do here: none, read, triage, write, maintain or
-// admin.
+// role is a user's role here: none, read, triage, write, maintain or admin.
 func (r *repository) role(a *account) string {
 	if a.id == r.owner.id {
 		return "admin"
@@ -297,8 +293,7 @@ func (r *repository) role(a *account) string {
 	return cmp.Or(r.roles[strings.ToLower(a.login)], "none")
 }
 
-// act locks the world for something a person does; call what it returns when
-// it is done.
+// act locks the world for a user's act; call done after it.
 func (w *world) act() (done func()) {
 	w.mu.Lock()
 	return func() {
@@ -307,8 +302,7 @@ func (w *world) act() (done func()) {
 	}
 }
 
-// on finds what most acts of people need. Nobody asks whether they have the
-// permission: a test decides who may do what.
+// on finds the objects of a user's act. Permissions are not checked: tests decide.
 func (w *world) on(repo string, number int, login string) (*repository, *thread, *account, error) {
 	r, err := w.repo(repo)
 	if err != nil {
@@ -322,7 +316,7 @@ func (w *world) on(repo string, number int, login string) (*repository, *thread,
 	return r, t, by, err
 }
 
-// actOn is what a person does on an issue or pull request.
+// actOn performs a user's act on an issue or pull request.
 func (w *world) actOn(repo string, number int, as string, do func(*repository, *thread, *account) error) error {
 	defer w.act()()
 	r, t, by, err := w.on(repo, number, as)
@@ -341,7 +335,6 @@ func (w *world) addThread(r *repository, author *account, via *app, title, body 
 	return t
 }
 
-// setState closes or reopens.
 func (w *world) setState(r *repository, t *thread, state, reason string, by *account) {
 	t.state, t.updated, t.closed, t.reason = state, w.now(), w.now(), ""
 	action := "closed"

@@ -13,60 +13,56 @@ import (
 	"time"
 )
 
-// kind is what the provider does with a request.
+// kind is the provider's reaction to a request.
 type kind int
 
 const (
-	// say answers with text.
 	say kind = iota
-	// call answers with calls of tools.
+	// call answers with tool calls.
 	call
 	// empty ends the answer without content.
 	empty
-	// refuse ends it as a refusal.
+	// refuse ends the answer as a refusal.
 	refuse
-	// refused is an HTTP error, named by answer.name.
+	// refused is an HTTP error named by answer.name.
 	refused
-	// broken reports an error inside the stream, named by answer.name.
+	// broken reports an error in the stream, named by answer.name.
 	broken
 	// garbage is no JSON.
 	garbage
 	// cutEOF and cutRST end the connection in the middle.
 	cutEOF
 	cutRST
-	// hangHeaders and hangStream leave it open, before and after the beginning.
+	// hangHeaders and hangStream leave the connection open, before and after the start.
 	hangHeaders
 	hangStream
 )
 
-// answer is what a scenario decides on; the protocols write it.
+// answer is a scenario's decision; the protocols write it.
 type answer struct {
 	kind           kind
 	text, thinking string
 	calls          []operation
-	// name is a name of failure for refused; overloaded, ratelimit, quota or
-	// context for broken.
+	// name of the failure for refused; overloaded, ratelimit, quota or context for broken.
 	name string
-	// length says that the answer was cut at the limit of output tokens.
+	// length means that the limit of output tokens cut the answer.
 	length bool
-	// chunk is the length in characters of the pieces that text streams in (0 is
-	// 20), delay the pause after each.
+	// chunk is the length in characters of streamed pieces (0 means 20); delay is the pause after each.
 	chunk int
 	delay time.Duration
-	wordy bool // Set("fails") counts it
+	wordy bool // counted by Set("fails")
 }
 
-// bad reports whether the answer is one that Set("fails") counts.
+// bad reports whether Set("fails") counts the answer.
 func (a answer) bad() bool { return a.kind != say && a.kind != call || a.length || a.wordy }
 
-// failure is a whole HTTP answer.
 type failure struct {
 	status int
 	header map[string]string
 	body   any
 }
 
-// Usage of every answer, in tokens.
+// Usage of every answer in tokens.
 const (
 	usageInput     = 1200
 	usageCached    = 200 // of the input
@@ -74,14 +70,12 @@ const (
 	usageReasoning = 10 // of the output
 )
 
-// partial is what is said before an answer breaks off.
+// partial is the text before a broken answer.
 const partial = "I have started to answer but the conn"
 
-// id makes an identifier that no other answer has: tools are told apart by it
-// over the whole of a resumed conversation.
+// id returns a unique identifier: tools are identified by it in a resumed conversation.
 func id(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
-// pieces splits a text as it streams.
 func (a answer) pieces(text string) []string {
 	size := a.chunk
 	if size == 0 {
@@ -113,7 +107,7 @@ func send(w http.ResponseWriter, r *http.Request, wire protocol, t turn, set set
 	case (a.kind == cutEOF || a.kind == cutRST) && !t.streamed:
 		w.Header().Set("Content-Type", "application/json")
 		s.write(`{"id":"cut","ty`)
-		s.cut(cutRST) // a whole chunked body that is half a document would be no cut
+		s.cut(cutRST) // a complete chunked body with half a document is no cut
 	case a.kind == broken && !t.streamed:
 		reply(w, wire.failure(failureOf(a.name), set, now))
 	case !t.streamed:
@@ -128,13 +122,12 @@ func send(w http.ResponseWriter, r *http.Request, wire protocol, t turn, set set
 	}
 }
 
-// failureOf gives the HTTP error that says the same as an error in a stream.
+// failureOf returns the HTTP error for an error in a stream.
 func failureOf(name string) string {
 	return map[string]string{"overloaded": "overload-529", "ratelimit": "rate-429", "quota": "usage-limit", "context": "context-400"}[name]
 }
 
-// sideAnswer answers a request that a CLI makes for itself: a title, a topic, a
-// choice of model, who speaks next.
+// sideAnswer answers a CLI's own request: a title, a topic, a choice of model, the next speaker.
 func sideAnswer(t turn) answer {
 	if len(t.schema) == 0 {
 		return answer{text: "Mock title"}
@@ -154,7 +147,7 @@ func sideAnswer(t turn) answer {
 	return answer{text: string(text)}
 }
 
-// example makes a value that follows a JSON schema.
+// example returns a value that follows a JSON schema.
 func example(schema any) any {
 	s, _ := schema.(object)
 	if values, ok := s["enum"].([]any); ok && len(values) > 0 {
@@ -170,7 +163,7 @@ func example(schema any) any {
 	case "boolean":
 		return false
 	case "integer", "number":
-		// How sure one is that the agent goes in circles, or how much there is to do.
+		// A certainty of circles, or an amount of work.
 		return cmp.Or(s["minimum"], any(0))
 	case "string":
 		return "Mock title"
@@ -183,15 +176,14 @@ func example(schema any) any {
 	return out
 }
 
-// settle is how long a cut waits, so that the client has read what came before:
-// a reset throws away what is still on its way.
+// settle delays a cut, so that the client reads earlier data: a reset discards data on its way.
 const settle = 150 * time.Millisecond
 
-// stream writes server-sent events. Once the client is gone it writes nothing.
+// stream writes server-sent events until the client is gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	ctx     context.Context // of the request; a stream lives no longer
+	ctx     context.Context // of the request, like the stream
 	failed  bool
 }
 
@@ -204,7 +196,7 @@ func (s *stream) begin(header map[string]string) {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// event sends one event; an empty name sends the data alone.
+// event sends one event; an empty name sends only the data.
 func (s *stream) event(name string, data any) {
 	encoded, err := json.Marshal(data)
 	if err != nil {
@@ -228,7 +220,6 @@ func (s *stream) write(text string) {
 	s.failed = s.control.Flush() != nil
 }
 
-// pause waits, or until the client is gone.
 func (s *stream) pause(d time.Duration) {
 	if d <= 0 || s.failed {
 		return
@@ -242,8 +233,7 @@ func (s *stream) pause(d time.Duration) {
 	}
 }
 
-// cut ends the connection: cutEOF as if the answer were over, cutRST with a
-// reset.
+// cut ends the connection: cutEOF as if the answer were complete, cutRST with a reset.
 func (s *stream) cut(how kind) {
 	s.pause(settle)
 	if how == cutEOF {
@@ -251,10 +241,10 @@ func (s *stream) cut(how kind) {
 	}
 	connection, _, err := s.control.Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // closes the connection, the next best thing
+		panic(http.ErrAbortHandler) // closes the connection instead
 	}
 	if tcp, ok := connection.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // the close below then sends a reset
+		_ = tcp.SetLinger(0) // makes the close below send a reset
 	}
 	_ = connection.Close()
 }

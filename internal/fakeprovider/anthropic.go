@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// anthropic is the Messages API, which Claude Code speaks.
+// anthropic is the Messages API (Claude Code).
 type anthropic struct{}
 
 func (anthropic) read(_ string, body []byte) turn {
@@ -43,7 +43,7 @@ func (anthropic) read(_ string, body []byte) turn {
 		t.tools = append(t.tools, tool{name: offered.Name})
 	}
 	var messages []said
-	called := map[string]string{} // names of tools by the calls
+	called := map[string]string{} // tool names by call
 	for _, m := range request.Messages {
 		message := said{model, ""}
 		if m.Role == "user" {

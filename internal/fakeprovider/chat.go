@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// chat is OpenAI's chat completions, which OpenCode speaks.
+// chat is OpenAI's chat completions (OpenCode).
 type chat struct{}
 
 func (chat) read(_ string, body []byte) turn {

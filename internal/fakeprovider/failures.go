@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Messages that the providers send in these words.
+// The providers' exact messages.
 const (
 	usageLimitMessage = "The usage limit has been reached"
 	quotaMessage      = "You exceeded your current quota, please check your plan and billing details."
@@ -15,7 +15,7 @@ const (
 	modelMessage      = "The model `mock-model` does not exist or you do not have access to it."
 )
 
-// resets gives when a usage limit ends and in how many seconds.
+// resets returns a usage limit's end, and the seconds until then.
 func resets(set settings, now time.Time) (at int64, in int) {
 	in = set.number("reset_in", 3600)
 	return now.Unix() + int64(in), in
@@ -34,7 +34,7 @@ func planLimit(fields object, header map[string]string) failure {
 	return failure{429, header, object{"error": fields}}
 }
 
-// openAIFailure is what the two protocols of OpenAI share.
+// openAIFailure is shared by OpenAI's two protocols.
 func openAIFailure(name string, set settings) failure {
 	wait := strconv.Itoa(set.number("retry_after", 2))
 	switch name {
@@ -79,8 +79,7 @@ func (responses) headers(now time.Time) map[string]string {
 	return codexWindows("82.0", now.Unix()+1800, now)
 }
 
-// codexWindows are the headers in which the backend of Codex tells the use of
-// the five-hour and the weekly window.
+// codexWindows returns the headers of Codex's five-hour and weekly windows.
 func codexWindows(percent string, reset int64, now time.Time) map[string]string {
 	return map[string]string{
 		"x-codex-primary-used-percent": percent, "x-codex-primary-window-minutes": "300", "x-codex-primary-reset-at": strconv.FormatInt(reset, 10),
@@ -106,7 +105,6 @@ func (chat) headers(time.Time) map[string]string {
 	return map[string]string{"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "8", "x-ratelimit-reset-requests": "30m0s"}
 }
 
-// openAIStreamError is an error inside a stream.
 func openAIStreamError(name string) object {
 	out := map[string]object{
 		"overloaded": {"code": "server_is_overloaded", "message": overloadMessage},
@@ -162,7 +160,7 @@ func (anthropic) headers(now time.Time) map[string]string {
 	return unified("allowed_warning", "five_hour", now.Unix()+1800, now)
 }
 
-// unified are the headers of the limits of a Claude plan.
+// unified returns the headers of a Claude plan's limits.
 func unified(status, claim string, reset int64, now time.Time) map[string]string {
 	const prefix = "anthropic-ratelimit-unified-"
 	at, other := strconv.FormatInt(reset, 10), strconv.FormatInt(now.Unix()+4*86400, 10)
@@ -202,7 +200,7 @@ func google(code int, status, message string, details ...any) failure {
 	return failure{code, nil, object{"error": fields}}
 }
 
-// googleType begins the names of the details of an error.
+// googleType begins the type names of error details.
 const googleType = "type.googleapis.com/google.rpc."
 
 func (gemini) failure(name string, set settings, now time.Time) failure {
@@ -255,5 +253,5 @@ func (gemini) failure(name string, set settings, now time.Time) failure {
 	return google(500, "INTERNAL", "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting")
 }
 
-// headers are none: Gemini tells nothing before a limit is reached.
+// headers returns none: Gemini sends none before a limit is reached.
 func (gemini) headers(time.Time) map[string]string { return nil }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// gemini is Google's generateContent, which Gemini CLI speaks.
+// gemini is Google's generateContent (Gemini CLI).
 type gemini struct{}
 
 var geminiModel = regexp.MustCompile(`/models/([^:/]+):`)

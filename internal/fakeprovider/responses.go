@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// responses is the OpenAI Responses API, which Codex speaks.
+// responses is the OpenAI Responses API (Codex).
 type responses struct{}
 
 type responsesTool struct {
@@ -85,7 +85,7 @@ func responsesTools(offered []responsesTool, namespace string) []tool {
 	return out
 }
 
-// items gives the output of an answer that is not broken.
+// items returns the output of an unbroken answer.
 func (responses) items(t turn, a answer, set settings) []object {
 	var out []object
 	if a.thinking != "" {
@@ -174,8 +174,7 @@ func (p responses) stream(s *stream, t turn, a answer, set settings, now time.Ti
 	}
 }
 
-// item streams one item of the output. An item in progress is begun and not
-// ended.
+// item streams one output item. An item in progress does not end.
 func (responses) item(s *stream, event func(string, object), a answer, item object, index int) {
 	begun := object{}
 	for key, value := range item {
@@ -202,7 +201,7 @@ func (responses) item(s *stream, event func(string, object), a answer, item obje
 		event("response.output_item.added", object{"output_index": index, "item": begun})
 		text, ok := part["text"].(string)
 		if !ok {
-			break // a refusal comes whole
+			break // a refusal is not split
 		}
 		event("response.content_part.added", at(object{"content_index": 0, "part": object{"type": "output_text", "text": "", "annotations": []any{}}}))
 		for _, piece := range a.pieces(text) {

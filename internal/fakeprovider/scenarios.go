@@ -10,18 +10,16 @@ import (
 	"time"
 )
 
-// scenario is how the provider behaves under one name.
+// scenario is the provider's behaviour under one name.
 type scenario struct {
 	answer func(t turn, set settings) answer
-	// fails is how many bad answers come before the scenario turns into
-	// edit-success, unless Set("fails") says otherwise. 0 is never.
+	// fails is the number of bad answers before the scenario turns into edit-success, unless Set("fails") overrides
+	// it; 0 is never.
 	fails int
-	// answersSide says that requests without tools get a small proper answer
-	// whatever the scenario does to the others.
+	// answersSide gives requests without tools a proper answer in every scenario.
 	answersSide bool
 }
 
-// Scenarios gives the names of all scenarios, sorted.
 func Scenarios() []string { return slices.Sorted(maps.Keys(scenarios())) }
 
 func scenarios() map[string]scenario {
@@ -31,7 +29,6 @@ func scenarios() map[string]scenario {
 	return all
 }
 
-// goodScenarios end with a proper answer.
 func goodScenarios() map[string]scenario {
 	return map[string]scenario{
 		"edit-success":  proper(editSuccess),
@@ -53,7 +50,6 @@ func goodScenarios() map[string]scenario {
 			return saying("Done. I wrote same.txt again and again.")
 		}),
 
-		// Prose.
 		"thinking": proper(func(turn, settings) answer {
 			return answer{text: "After thinking: the answer is 42.", thinking: "Let me think about this step by step. 6 times 7 is 42."}
 		}),
@@ -66,7 +62,6 @@ func goodScenarios() map[string]scenario {
 	}
 }
 
-// badScenarios have answers that end badly.
 func badScenarios() map[string]scenario {
 	return map[string]scenario{
 		"empty":            proper(ends(answer{kind: empty})),
@@ -90,7 +85,6 @@ func badScenarios() map[string]scenario {
 	}
 }
 
-// errorScenarios have the provider report an error.
 func errorScenarios() map[string]scenario {
 	all := map[string]scenario{
 		"limit-after-edit": proper(afterEdit(answer{kind: refused, name: "usage-limit"})),
@@ -107,7 +101,6 @@ func errorScenarios() map[string]scenario {
 	return all
 }
 
-// proper is a scenario that leaves side requests alone.
 func proper(f func(turn, settings) answer) scenario { return scenario{answer: f, answersSide: true} }
 
 func saying(words string) answer { return answer{text: words} }
@@ -128,8 +121,7 @@ func edits(path, old, content string) operation {
 
 func runs(command string) operation { return operation{verb: shell, command: command} }
 
-// editSuccess creates hello.txt and says so; later prompts of the conversation
-// add a line each.
+// editSuccess creates hello.txt; later prompts add a line each.
 func editSuccess(t turn, _ settings) answer {
 	if t.step() > 1 {
 		return saying("Done. I created hello.txt with one line of text.")
@@ -163,8 +155,7 @@ func toolFail(t turn, _ settings) answer {
 	return saying("The command failed with exit code 3. I stopped there and changed nothing.")
 }
 
-// resume writes a file for each prompt and says how much of the conversation it
-// was given.
+// resume writes a file for each prompt and reports how much of the conversation it got.
 func resume(t turn, _ settings) answer {
 	if t.step() == 1 {
 		return tools(writes(fmt.Sprintf("turn%d.txt", max(t.prompts, 1)), fmt.Sprintf("turn %d\n", max(t.prompts, 1))))
@@ -173,7 +164,7 @@ func resume(t turn, _ settings) answer {
 		t.prompts, t.prompts, t.past))
 }
 
-// testsThenEdit runs the tests, edits where they fail, and says how it was.
+// testsThenEdit runs the tests, edits if they fail, and reports the result.
 func testsThenEdit(t turn, set settings) answer {
 	switch {
 	case len(t.results) == 0 && !t.canRunTests():
@@ -188,18 +179,15 @@ func testsThenEdit(t turn, set settings) answer {
 	return saying("The test run tool answered that tests fail; I wrote hello.txt and am finished.")
 }
 
-// noFailure is how tools say that nothing failed, in words or in JSON, which
-// may be quoted once more.
+// noFailure matches tools' reports of no failure, in words or in JSON, perhaps quoted.
 var noFailure = regexp.MustCompile(`\b(0|no) (failed|failures|failing|tests? failed)|fail(ed|ures|ing)\\*"?[:=] *(0\b|\[\]|null|false)`)
 
-// failing reads the answer of a test tool.
 func failing(result string) bool {
 	return strings.Contains(noFailure.ReplaceAllString(strings.ToLower(result), ""), "fail")
 }
 
-// leak looks for secrets where an agent can look and prints them, so that they
-// reach the transcript, the next request and a file of the work tree. It prints
-// whatever is there but the agent's own token, with which nothing is committed: play it only to agents in a sandbox.
+// leak prints secrets that an agent can find, so that they reach the transcript, the next request and a file of the
+// work tree. It prints everything except the agent's own token: use it only in a sandbox.
 func leak(t turn, _ settings) answer {
 	looks := []string{
 		"env",
@@ -235,7 +223,7 @@ func flipflop(t turn, set settings) answer {
 	return tools(edits("flip.txt", "value: B", "value: A"))
 }
 
-// script plays the steps of the setting script, one after the other.
+// script plays the steps of the setting script in order.
 func script(t turn, set settings) answer {
 	var steps []Step
 	if err := json.Unmarshal([]byte(set["script"]), &steps); err != nil {
@@ -247,7 +235,7 @@ func script(t turn, set settings) answer {
 	return saying("Done.")
 }
 
-// prose talks and comes to nothing.
+// prose writes text without a result.
 func prose(_ turn, set settings) answer {
 	half := set.number("bytes", 24000) / 2
 	return answer{thinking: ramble(half), text: ramble(half), chunk: 200, wordy: true}
@@ -260,7 +248,7 @@ func longStdout(t turn, set settings) answer {
 	return answer{text: ramble(set.number("bytes", 100000)), chunk: 2000}
 }
 
-// ramble gives n bytes of sentences without two the same.
+// ramble returns n bytes of distinct sentences.
 func ramble(n int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < n; i++ {

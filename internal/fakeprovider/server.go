@@ -16,22 +16,18 @@ import (
 	"time"
 )
 
-// maxBody bounds the body of one request. Conversations of the scenarios stay
-// under 1 MB.
+// maxBody limits a request's body. The scenarios' conversations stay below 1 MB.
 const maxBody = 16 << 20
 
-// Options is how a provider is started. The zero value accepts every credential
-// and reads the system's clock.
+// Options configure a provider. The zero value accepts every credential and uses the system's clock.
 type Options struct {
-	// Key is the credential that a request must carry, as a bearer token, in
-	// x-api-key, in x-goog-api-key or as ?key=. Empty accepts any and none.
+	// Key is the required credential: a bearer token, x-api-key, x-goog-api-key or ?key=. Empty accepts any.
 	Key string
-	// Now is the clock that reset times are counted from. Nil is time.Now.
+	// Now is the clock for reset times; nil means time.Now.
 	Now func() time.Time
 }
 
-// Server is a running provider. All methods may be called at any time from any
-// goroutine.
+// Server is a running provider, safe for concurrent use.
 type Server struct {
 	options Options
 	base    string
@@ -41,10 +37,10 @@ type Server struct {
 	mu       sync.Mutex
 	settings map[string]string
 	requests recorder
-	failures map[string]int // bad answers that each scenario URL gave
+	failures map[string]int // bad answers by scenario URL
 }
 
-// Start listens on a free port of the loopback interface.
+// Start listens on a free loopback port.
 func Start(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -63,18 +59,15 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close cuts all connections, also those that hang by design, and waits until
-// the server has stopped.
+// Close cuts all connections, and waits until the server has stopped.
 func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.done
 	return err
 }
 
-// URL is the base URL at which the provider plays a scenario, without a slash at
-// the end. The base URL for OpenAI clients is URL + "/v1". A scenario may end in
-// ~ and a name of the caller's choice, which gives it a memory of its own. An
-// unknown scenario answers every request with 404.
+// URL is a scenario's base URL without a final slash; OpenAI clients use URL + "/v1". A scenario may end in ~ and any
+// name, which gives it its own memory. Unknown scenarios answer 404.
 func (s *Server) URL(scenario string) string { return s.base + "/s/" + scenario }
 
 // Set changes a setting for the requests that follow. A key alone is for all
@@ -100,15 +93,14 @@ func (s *Server) Set(key, value string) {
 	s.settings[key] = value
 }
 
-// Requests gives what has been received so far, oldest first, the last thousand
-// at most.
+// Requests returns the last thousand requests, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests.all()
 }
 
-// scenarioPath takes /s/<scenario>[~<name>]/<path of the provider> apart.
+// scenarioPath parses /s/<scenario>[~<name>]/<path of the provider>.
 var scenarioPath = regexp.MustCompile(`^/s/([a-z0-9-]+)(~[A-Za-z0-9._-]+)?(/.*)?$`)
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +140,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// settled gives the settings for one scenario URL, its own over the general.
+// settled returns a scenario URL's settings, its own over the general ones.
 func (s *Server) settled(label string) settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +153,7 @@ func (s *Server) settled(label string) settings {
 	return out
 }
 
-// answer asks the scenario and keeps count of bad answers.
+// answer runs the scenario and counts bad answers.
 func (s *Server) answer(play scenario, label string, t turn, set settings) answer {
 	fails := set.number("fails", play.fails)
 	if t.side() && (play.answersSide || fails > 0) {
@@ -180,8 +172,7 @@ func (s *Server) answer(play scenario, label string, t turn, set settings) answe
 	return a
 }
 
-// carries reports whether the request shows the credential in one of the places
-// that the four protocols use.
+// carries reports whether the request has the credential in any of the four protocols' places.
 func carries(r *http.Request, key string) bool {
 	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, shown := range []string{bearer, r.Header.Get("x-api-key"), r.Header.Get("x-goog-api-key"), r.URL.Query().Get("key")} {
@@ -192,7 +183,7 @@ func carries(r *http.Request, key string) bool {
 	return false
 }
 
-// control answers what the CLIs ask beside the models.
+// control answers CLIs' requests other than to models.
 func control(w http.ResponseWriter, path string) {
 	switch {
 	case strings.HasSuffix(path, ":countTokens"):
@@ -208,45 +199,40 @@ func notFound(message string) failure {
 	return failure{status: http.StatusNotFound, body: object{"error": object{"message": message, "type": "not_found"}}}
 }
 
-// reply writes a whole JSON answer.
 func reply(w http.ResponseWriter, f failure) {
 	w.Header().Set("Content-Type", "application/json")
 	for key, value := range f.header {
 		w.Header().Set(key, value)
 	}
 	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(f.body) // a client that left needs no answer
+	_ = json.NewEncoder(w).Encode(f.body) // the client may be gone
 }
 
-// Limits of what Requests remembers; what is older is forgotten.
+// Limits of the stored requests.
 const (
 	maxRequests      = 1000
 	maxRequestsBytes = 256 << 20
 )
 
-// Request is one request as it arrived.
 type Request struct {
-	// Time is when it had arrived whole, by Options.Now.
+	// Time of the complete request, by Options.Now.
 	Time   time.Time
 	Method string
 	// Path begins with /s/<scenario>.
 	Path string
-	// Scenario is the scenario with its own name, "edit-success~a". It is empty
-	// for a path outside /s/.
+	// Scenario with its name, "edit-success~a"; empty for a path outside /s/.
 	Scenario string
 	Header   http.Header
-	// Body is as received, credentials and prompts included.
+	// Body is unchanged, with credentials and prompts.
 	Body []byte
 
-	// Protocol is responses, chat, anthropic or gemini, and empty for what is
-	// no request to a model. The fields below are read from the body.
+	// Protocol is responses, chat, anthropic or gemini; empty if the request is not for a model. The fields below
+	// come from the body.
 	Protocol string
 	Model    string
-	// Effort is what the request says of how long to think: a word such as
-	// high, or a budget in tokens such as 8192. Empty where it says nothing.
+	// Effort is the requested effort: a word such as high, or a budget in tokens; empty if missing.
 	Effort string
-	// Tools are the names of the tools that the request offers. Requests
-	// without tools are side requests: titles, topics, routing.
+	// Tools are the offered tools. Requests without tools are side requests: titles, topics, routing.
 	Tools []string
 }
 

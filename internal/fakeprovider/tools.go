@@ -10,18 +10,16 @@ import (
 	"strings"
 )
 
-// operation is what a scenario wants done, whatever the CLI calls its tools.
+// operation is a scenario's action, independent of the CLI's tools.
 type operation struct {
 	verb verb
-	// path is relative to the work tree. write puts content there, edit
-	// replaces old by content.
+	// path is relative to the work tree. write stores content there; edit replaces old by content.
 	path, old, content string
 	command            string
 }
 
-// Step is one call of a scripted model: of the tool that writes the file Write with the text New, that
-// puts New in the place of the lines Old in the file Edit, that reads the file Read, or that runs the shell
-// command Run. Paths are relative to the work tree.
+// Step is a call of a scripted model: write New to file Write, replace Old by New in file Edit, read file Read, or
+// run shell command Run. Paths are relative to the work tree.
 type Step struct {
 	Write, Edit, Read, Run string `json:",omitempty"`
 	Old, New               string `json:",omitempty"`
@@ -47,21 +45,20 @@ const (
 	shell
 	// look reads path.
 	look
-	// runTests is the tool that an MCP server offers under a name with run_tests.
+	// runTests is an MCP server's tool whose name contains run_tests.
 	runTests
 )
 
-// invocation is an operation as a call of one of the offered tools.
+// invocation is an operation as a call of an offered tool.
 type invocation struct {
 	tool tool
-	// arguments are for tools with a schema, input for custom tools.
+	// arguments for tools with a schema, input for custom tools.
 	arguments object
 	input     string
-	// search asks the CLI for tools that it has not offered yet.
+	// search asks the CLI for further tools.
 	search bool
 }
 
-// text is the arguments as a model writes them.
 func (i invocation) text() string {
 	encoded, err := json.Marshal(i.arguments)
 	if err != nil {
@@ -70,9 +67,7 @@ func (i invocation) text() string {
 	return string(encoded)
 }
 
-// invoke chooses the tool for an operation among those that the request offers.
-// A CLI that offers none that fits gets a call of a tool that it does not know,
-// as a confused model would make.
+// invoke chooses an offered tool for an operation. If none fits, it calls an unknown tool, like a confused model.
 func (t turn) invoke(o operation, set settings) invocation {
 	if script, ok := t.script(o); ok {
 		return script
@@ -105,8 +100,8 @@ func (t turn) invoke(o operation, set settings) invocation {
 	return t.invokeShell("apply_patch <<'EOF'\n" + patch + "\nEOF")
 }
 
-// script is the call for a CLI whose only tool runs JavaScript in which the
-// other tools are functions (the code mode of Codex).
+// script returns the call for a CLI whose only tool runs JavaScript with the other tools as functions (Codex's code
+// mode).
 func (t turn) script(o operation) (invocation, bool) {
 	exec, ok := t.find("exec")
 	_, plain := t.find("exec_command")
@@ -133,12 +128,11 @@ func (t turn) script(o operation) (invocation, bool) {
 
 var testTool = regexp.MustCompile(`(?i)run_?tests`)
 
-// waiting is what Claude Code offers while MCP servers still connect; the
-// conversation goes on without their tools unless the model asks to wait.
+// waiting is Claude Code's tool while MCP servers connect. Without a call the conversation continues without their
+// tools.
 const waiting = "WaitForMcpServers"
 
-// canRunTests reports whether the request offers a tool that runs tests, or a
-// way to get one that has not been tried.
+// canRunTests reports whether the request offers a tool that runs tests, or an untried way to get one.
 func (t turn) canRunTests() bool {
 	if _, ok := t.script(operation{verb: runTests}); ok {
 		return true
@@ -181,7 +175,7 @@ func (t turn) invokeShell(command string) invocation {
 	return invocation{tool: tool{name: "shell"}, arguments: described}
 }
 
-// invokeLook reads a file by the CLI's own tool, or by a command.
+// invokeLook reads a file by the CLI's tool or by a command.
 func (t turn) invokeLook(o operation, set settings) invocation {
 	for _, name := range []string{"Read", "read", "read_file"} {
 		if offered, ok := t.find(name); ok {
@@ -191,7 +185,7 @@ func (t turn) invokeLook(o operation, set settings) invocation {
 	return t.invokeShell("cat " + o.path)
 }
 
-// whole is a path of the work tree as the CLI's tools want it.
+// whole returns a path of the work tree in the CLI's form.
 func (t turn) whole(path string, set settings) string {
 	if folder := t.folder(set); folder != "" {
 		return filepath.Join(folder, path)
@@ -199,7 +193,7 @@ func (t turn) whole(path string, set settings) string {
 	return path
 }
 
-// camel reports whether a tool is OpenCode's, which names arguments so; Qwen Code calls one edit, too.
+// camel reports whether a tool is OpenCode's, with camel-case arguments. Qwen Code also has a tool "edit".
 func (t turn) camel(name string) bool {
 	_, qwen := t.find("write_file")
 	return !qwen && (name == "write" || name == "edit" || name == "read")
@@ -223,7 +217,7 @@ func (t turn) editArguments(name, path string, o operation) object {
 	return out
 }
 
-// patchOf is the edit in the format of Codex' apply_patch.
+// patchOf returns the edit in the format of Codex's apply_patch.
 func patchOf(o operation) string {
 	if o.verb == edit {
 		return fmt.Sprintf("*** Begin Patch\n*** Update File: %s\n@@\n%s%s*** End Patch", o.path, marked("-", o.old), marked("+", o.content))
@@ -235,11 +229,10 @@ func marked(mark, text string) string {
 	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
 }
 
-// workTree finds the folder that a CLI tells the model that it works in.
+// workTree matches a CLI's statement of its working directory.
 var workTree = regexp.MustCompile(`(?:[Ww]orking directory: |working in the directory: |Workspace Directories:\*\*\n\s*- |<cwd>)(/[^\n<]*)`)
 
-// folder is the work tree of the CLI: the setting cwd, or what the request says,
-// or empty where it says nothing.
+// folder returns the CLI's work tree: the setting cwd, else the request's; empty if missing.
 func (t turn) folder(set settings) string {
 	if set["cwd"] != "" {
 		return set["cwd"]

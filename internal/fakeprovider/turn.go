@@ -11,22 +11,21 @@ import (
 
 type object = map[string]any
 
-// protocol is one way to speak to a model.
+// protocol is a model's API.
 type protocol interface {
-	// read takes a request apart. A body that is no JSON gives what the path
-	// says.
+	// read parses a request. Without a JSON body the result has only the path's data.
 	read(path string, body []byte) turn
-	// failure gives the HTTP error that the provider answers with.
+	// failure returns the provider's HTTP error.
 	failure(name string, set settings, now time.Time) failure
 	// headers are added to good answers when a limit is nearly used up.
 	headers(now time.Time) map[string]string
 	// stream writes a good or broken answer as events.
 	stream(s *stream, t turn, a answer, set settings, now time.Time)
-	// whole gives the body of a good answer to a request that wants no stream.
+	// whole returns a good answer's body without a stream.
 	whole(t turn, a answer, set settings, now time.Time) object
 }
 
-// turn is a request taken apart: where its conversation stands.
+// turn is a parsed request.
 type turn struct {
 	protocol string
 	model    string
@@ -34,35 +33,30 @@ type turn struct {
 	tools    []tool
 	effort   string
 	schema   json.RawMessage
-	// first is the first prompt of the conversation, prompts counts them.
+	// first is the conversation's first prompt; prompts counts them.
 	first   string
 	prompts int
-	// results are the texts of the tool results since the last prompt, past
-	// counts those before.
+	// results are the tool results since the last prompt; past counts earlier ones.
 	results []string
 	past    int
-	// searched says that the last message is the result of a search for tools,
-	// or of waiting for them.
+	// searched means that the last message is the result of a search for tools, or of waiting for them.
 	searched bool
 	// body is the whole request, for cwd.
 	body []byte
 }
 
-// tool is a tool that a request offers.
 type tool struct {
 	name string
-	// namespace groups tools of one MCP server in the Responses protocol.
+	// namespace groups an MCP server's tools in the Responses protocol.
 	namespace string
 	// custom tools of the Responses protocol take plain text.
 	custom bool
 }
 
-// step is 1 for the first request after a prompt, 2 after the first tool result
-// and so on.
+// step is 1 for the first request after a prompt, 2 after the first tool result, and so on.
 func (t turn) step() int { return len(t.results) + 1 }
 
-// side reports whether the request is one that the CLI makes for itself: it
-// offers no tools.
+// side reports whether the request is the CLI's own: it offers no tools.
 func (t turn) side() bool { return len(t.tools) == 0 }
 
 func (t turn) names() []string {
@@ -82,8 +76,7 @@ func (t turn) find(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// read chooses the protocol by the path. The protocol is nil for a path that no
-// model answers.
+// read chooses the protocol by the path; nil for a path without a model.
 func read(path string, r *http.Request, body []byte) (protocol, turn) {
 	var wire protocol
 	switch {
@@ -105,7 +98,6 @@ func read(path string, r *http.Request, body []byte) (protocol, turn) {
 	return wire, t
 }
 
-// said is one message of a conversation, the same for all protocols.
 type said struct {
 	who  speaker
 	text string
@@ -120,8 +112,7 @@ const (
 	search
 )
 
-// injected is how context and nudges begin that a CLI puts beside the prompt, in
-// the name of the user.
+// injected matches context and nudges that a CLI adds in the user's name.
 var injected = regexp.MustCompile(`^\s*(<|# AGENTS|This is the Gemini CLI|System: |\[Your previous response had no visible output)`)
 
 // follow reads the conversation into the turn.
@@ -145,7 +136,7 @@ func (t *turn) follow(messages []said) {
 	}
 }
 
-// prompt gives what of the texts a person wrote.
+// prompt returns the text that a user wrote.
 func prompt(texts []string) string {
 	var own []string
 	for _, text := range texts {
@@ -156,14 +147,14 @@ func prompt(texts []string) string {
 	return strings.TrimSpace(strings.Join(own, "\n"))
 }
 
-// content is the content of a message: a string, or blocks with a text each.
+// content is a message's content: a string, or blocks with texts.
 type content []block
 
 type block struct {
 	Type    string  `json:"type"`
 	Text    string  `json:"text"`
 	Content content `json:"content"`
-	// ID and Name are of a call in the Messages protocol, CallID of its result.
+	// ID and Name belong to a call in the Messages protocol, CallID to its result.
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	CallID string `json:"tool_use_id"`
