@@ -23,25 +23,20 @@ import (
 )
 
 const (
-	// agentAim is from the answer to the webhook to the agent's first act,
-	// without what git does.
+	// agentAim is the time from the webhook's answer to the agent's first act, without git.
 	agentAim = 300 * time.Millisecond
-	// agentServers is how many servers are measured one after the other, and
-	// agentRuns on how many issues each, after one that makes the cache. More
-	// issues in the same minute would measure the pace of 80 writes a minute that
-	// the client keeps for GitHub's sake.
+	// Servers measured in turn, and issues on each after one that fills the cache. More issues per minute would
+	// measure the client's own limit of 80 writes.
 	agentServers = 2
 	agentRuns    = 10
-	// ordersAim is from the answer to the webhook to the agent where four come at once.
+	// ordersAim is the time from the webhook's answer to the agent with four at once.
 	ordersAim    = time.Second
 	ordersRounds = 2
 )
 
-// stampAgent writes the time, in nanoseconds, as its first act.
 const stampAgent = "date +%s%N\ncat > /dev/null\n"
 
-// measureAgent comments on issues one after the other and measures the way from
-// the answered webhook to the agent.
+// measureAgent comments on issues in turn and measures the time from the answered webhook to the agent.
 func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
 	for _, mode := range modes {
@@ -81,8 +76,8 @@ func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []str
 		"median ≤ " + ms(ordersAim), quantile(waited, 0.5) <= ordersAim}), notes, nil
 }
 
-// ordersAtOnce has four orders come together, ordersRounds times, while GitHub takes about
-// as long for an answer as it does. In a minute that would be too many writes for more.
+// ordersAtOnce gives four commands at once, ordersRounds times, while GitHub answers slowly. More per minute would
+// exceed its limit of writes.
 func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration, err error) {
 	r, err := newBench(ctx, bin, dir, stampAgent, "plain", "none", "workers: 4\n")
 	if err != nil {
@@ -97,7 +92,7 @@ func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration,
 		return nil, err
 	}
 	defer db.Close()
-	if _, _, err := r.Solve(ctx, db); err != nil { // it makes the cache
+	if _, _, err := r.Solve(ctx, db); err != nil { // fills the cache
 		return nil, err
 	}
 	for depth := range 7 {
@@ -135,10 +130,10 @@ func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration,
 	return waited, nil
 }
 
-// The parts of the way, in order.
+// The measured parts in order.
 const (
 	judged  = iota
-	fetched // also the queue, and the lease
+	fetched // also the queue and the lease
 	checkedOut
 	started
 	parts
@@ -150,7 +145,7 @@ func partNames() [parts]string {
 	}
 }
 
-// way is how long each part took.
+// way has each part's duration.
 type way struct{ part [parts]time.Duration }
 
 func (w way) whole() (sum time.Duration) {
@@ -176,7 +171,6 @@ func agentStarts(ctx context.Context, bin, dir, mode string) (ways []way, err er
 	return ways, nil
 }
 
-// agentStarts measures one server.
 func (r *bench) agentStarts(ctx context.Context) (ways []way, err error) {
 	if _, err := r.Start(ctx); err != nil {
 		return nil, err
@@ -202,9 +196,8 @@ func (r *bench) agentStarts(ctx context.Context) (ways []way, err error) {
 	return ways, nil
 }
 
-// follow reads the parts of the way from the log's times, the fake GitHub's
-// record of the answer, and the transcript: its file is made when the checkout
-// is done, and its first line is the agent's.
+// follow reads the parts from the log's times, the fake GitHub's record of the answer, and the transcript: its file
+// is created after the checkout, and the agent writes its first line.
 func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err error) {
 	var stored, heard, begun time.Time
 	var receipt policy.Receipt
@@ -242,7 +235,7 @@ func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err er
 	return w, nil
 }
 
-// answered is when a delivery got its answer.
+// answered returns when a delivery was answered.
 func answered(deliveries []fakegithub.Delivery, guid string) time.Time {
 	for _, d := range deliveries {
 		if d.GUID == guid {
@@ -252,7 +245,7 @@ func answered(deliveries []fakegithub.Delivery, guid string) time.Time {
 	return time.Time{}
 }
 
-// born is when a file was made.
+// born returns a file's creation time.
 func born(path string) (time.Time, error) {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BTIME, &s); err != nil {
@@ -264,7 +257,7 @@ func born(path string) (time.Time, error) {
 	return time.Unix(s.Btime.Sec, int64(s.Btime.Nsec)), nil
 }
 
-// stamp reads the time that the agent wrote.
+// stamp parses the agent's time.
 func stamp(transcript string) (time.Time, error) {
 	text, err := os.ReadFile(transcript)
 	if err != nil {
@@ -278,12 +271,10 @@ func stamp(transcript string) (time.Time, error) {
 	return time.Unix(0, n), nil
 }
 
-// callsAim is how many requests to GitHub's API one solved issue may cost, of an
-// hourly budget of 5,000.
+// callsAim limits the requests to GitHub's API for one solved issue (hourly budget: 5,000).
 const callsAim = 15
 
-// measureCalls solves two issues with one attempt each. The first one pays for
-// what the server keeps afterwards, such as who the App is.
+// measureCalls solves two issues with one attempt each. The first includes requests whose answers are cached.
 func measureCalls(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	r, err := newBench(ctx, bin, dir, "cat > /dev/null\necho two >> a.txt\necho 'a.txt has a second line now'\n", "plain", "none", "")
 	if err != nil {
@@ -320,7 +311,7 @@ func measureCalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 	return rows, notes, nil
 }
 
-// restCalls counts the requests that are not git's and lists them by route.
+// restCalls counts the requests other than git's and lists them by route.
 func restCalls(calls map[string]int) (total int, list []string) {
 	for _, route := range slices.Sorted(maps.Keys(calls)) {
 		if strings.Contains(route, ".git/") {

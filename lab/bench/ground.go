@@ -20,20 +20,20 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The aims of attempts beside the same commands by hand: how many times as long, and what is
-// added to a warm run for checkout, sandbox and GitHub.
+// The aims relative to the same commands by hand: the ratio, and the time added to a warm run for checkout, sandbox
+// and GitHub.
 const (
 	groundRatio = 1.5
 	groundExtra = 2 * time.Second
 )
 
-// project is a repository of testdata/ground with the commands that people run in it.
+// project is a repository of testdata/ground with its usual commands.
 type project struct {
 	name          string
-	tool          []string // prints the folder below which the tool chain lies
+	tool          []string // prints the tool chain's folder
 	path          string   // of its programs, below that folder
-	setup, verify string   // setup is empty where nobody needs one
-	change        string   // what the agent does
+	setup, verify string   // setup may be empty
+	change        string   // the agent's change
 }
 
 func projects() []project {
@@ -47,8 +47,8 @@ func projects() []project {
 	}
 }
 
-// measureGround has the first and the second issue of real projects solved, and runs the same commands by hand in a
-// new clone and in a warm one. Both attempts count from the order to their end.
+// measureGround solves two issues of each real project, and runs the same commands by hand in a new and a warm clone.
+// Attempts count from the command to their end.
 func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
 	root, err := rig.ProjectRoot(ctx)
@@ -103,12 +103,12 @@ func projectFiles(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// shell is what sh runs for a command, with the tool chain in its PATH.
+// shell returns a command for sh with the tool chain in PATH.
 func (p project) shell(tools, command string) string {
 	return fmt.Sprintf("export PATH=%s:$PATH && %s", filepath.Join(tools, p.path), command)
 }
 
-// byHand runs setup and tests in a new folder, then the tests again over the change.
+// byHand runs setup and tests in a new folder, then the tests again on the change.
 func (p project) byHand(ctx context.Context, dir, tools string, files map[string]string) (cold, warm time.Duration, err error) {
 	work, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -143,7 +143,7 @@ func (p project) byHand(ctx context.Context, dir, tools string, files map[string
 	return cold, time.Since(began), err
 }
 
-// disk is what the files below a folder take, in bytes: whole blocks, and once where several names are one file.
+// disk returns the bytes of a folder's files in whole blocks, hard links once.
 func disk(dir string) (sum int64, err error) {
 	seen := map[uint64]bool{}
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -169,8 +169,8 @@ func disk(dir string) (sum int64, err error) {
 	return sum, err
 }
 
-// watchDisk looks ten times a second, until it is stopped, at the disk that the attempts and verifications of a data
-// directory take, and keeps the most in bytes.
+// watchDisk records the most disk space of a data directory's attempts and verifications, ten times a second, until
+// stopped.
 func watchDisk(data string, most *int64) (stop func()) {
 	*most = 0
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -179,7 +179,7 @@ func watchDisk(data string, most *int64) (stop func()) {
 		for {
 			sum := int64(0)
 			for _, dir := range []string{"attempts", "verify"} {
-				n, _ := disk(filepath.Join(data, dir)) // files go while it looks
+				n, _ := disk(filepath.Join(data, dir)) // files disappear meanwhile
 				sum += n
 			}
 			*most = max(*most, sum)
@@ -193,8 +193,8 @@ func watchDisk(data string, most *int64) (stop func()) {
 	return func() { close(ended); <-done }
 }
 
-// attempts has two issues of one repository solved, one after the other. Most is the disk that the second took
-// at a time, layer what both began with, in bytes.
+// attempts solves two issues of one repository in turn. most is the second one's largest disk space, layer the
+// initial one of both, in bytes.
 func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, files map[string]string) (first, second time.Duration, most, layer int64, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return 0, 0, 0, 0, err
@@ -203,10 +203,10 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 	if p.setup != "" {
 		config += fmt.Sprintf("environment: {setup: [%q]}\n", p.shell(tools, p.setup))
 	}
-	if !strings.HasPrefix(tools, "/usr") { // which every program sees
+	if !strings.HasPrefix(tools, "/usr") { // visible to every program
 		mode += fmt.Sprintf(", read_only: [%q]", tools)
 	}
-	mode += ", network: open" // setups ask whichever registry this machine has
+	mode += ", network: open" // setups use this machine's registry
 	r, err := newBench(ctx, bin, dir, "cat > /dev/null\n"+p.change+"\n", "plain", mode, "")
 	if err != nil {
 		return 0, 0, 0, 0, err
@@ -242,7 +242,7 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 	return first, second, most, layer, err
 }
 
-// orderToEnd is how long an issue took that one attempt solved.
+// orderToEnd returns the duration of an issue solved by one attempt.
 func orderToEnd(log []thread.Event) (time.Duration, error) {
 	var ordered, ended time.Time
 	for _, e := range log {

@@ -13,19 +13,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// What the growth is measured with: how many threads wait, and how many of them
-// become due, one after the other.
+// The waiting threads that become due one after the other.
 const (
 	dueThreads = 40
 	dueApart   = 250 * time.Millisecond
-	dueFirst   = 12 * time.Second // after the memory was looked at
+	dueFirst   = 12 * time.Second // after measuring the memory
 )
 
-// Flat means that ten times as many threads take at most this many times as much.
+// flat limits the growth from ten times as many threads.
 const flat = 1.5
 
-// measureGrowth looks at the memory, and at the time from a wake-up's due time to
-// its step, while ten and a hundred thousand threads wait for hours.
+// measureGrowth measures the memory, and the delay from a wake-up's due time to its step, with ten and a hundred
+// thousand waiting threads.
 func measureGrowth(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	var fewer usage
 	var sooner time.Duration
@@ -79,7 +78,7 @@ func growth(ctx context.Context, bin, dir string, n int) (u usage, late []time.D
 	return u, late, err
 }
 
-// makeDue gives some of the waiting threads wake-up times soon.
+// makeDue gives some waiting threads wake-up times soon.
 func (r *bench) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 	due = map[int]time.Time{}
 	first := time.Now().Add(dueFirst)
@@ -99,8 +98,7 @@ func (r *bench) makeDue(ctx context.Context) (due map[int]time.Time, err error) 
 	})
 }
 
-// watchDue looks every 10 ms which threads took their step: whoever takes the
-// lease makes its epoch larger.
+// watchDue polls every 10 ms for steps: taking a lease increments its epoch.
 func (r *bench) watchDue(ctx context.Context, due map[int]time.Time) (late []time.Duration, err error) {
 	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
@@ -130,16 +128,15 @@ func (r *bench) watchDue(ctx context.Context, due map[int]time.Time) (late []tim
 	return late, err
 }
 
-// firstWaiter is the number of the first of the threads that fill makes.
+// firstWaiter is the number of fill's first thread.
 const firstWaiter = 1000
 
 func waiter(n int) thread.ID {
 	return thread.ID{Owner: "acme", Name: "widgets", Number: firstWaiter + n}
 }
 
-// fill copies the log of a waiting thread to many, each with its wake-up time.
-// The first is written through the store, the others as copies of its
-// rows: only that makes a hundred thousand of them in seconds.
+// fill copies a waiting thread's log to many, each with a wake-up time. Only the first uses the store: copied rows
+// take seconds.
 func (r *bench) fill(ctx context.Context, log []thread.Event, waiters int) (err error) {
 	state, err := thread.Fold(log)
 	if err != nil {
@@ -165,7 +162,7 @@ func (r *bench) fill(ctx context.Context, log []thread.Event, waiters int) (err 
 	})
 }
 
-// copies makes threads like the first waiter, until there are n.
+// copies copies the first waiter until there are n.
 func copies(ctx context.Context, tx *sql.Tx, n int) error {
 	for _, query := range []string{
 		fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d)
@@ -181,7 +178,7 @@ func copies(ctx context.Context, tx *sql.Tx, n int) error {
 	return nil
 }
 
-// withStore opens the database while no server does.
+// withStore opens the database without a server.
 func (r *bench) withStore(ctx context.Context, do func(*store.Store) error) (err error) {
 	db, err := store.Open(ctx, r.Database(), store.Options{})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// longest bounds everything, so that a hanging server cannot hold make bench.
+// longest limits all measurements, so that a hanging server cannot block make bench.
 const longest = 30 * time.Minute
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -37,14 +37,13 @@ func run(only []string, out, notes io.Writer) int {
 	return 0
 }
 
-// row is one line of the table. An empty aim means that none was set.
+// row is one line of the table. An empty aim means none.
 type row struct {
 	what, measured, aim string
 	met                 bool
 }
 
-// section measures something with a program in a folder of its own. Its notes
-// are lines for below the table.
+// section measures a program in its own folder. Its notes follow the table.
 type section struct {
 	name    string
 	measure func(ctx context.Context, bin, dir string) (rows []row, notes []string, err error)
@@ -118,8 +117,7 @@ func table(out io.Writer, rows []row, notes []string) error {
 	return nil
 }
 
-// quantile is the value that a share q of the measurements does not exceed
-// (nearest rank). It sorts them.
+// quantile returns the value that a share q of the measurements does not exceed (nearest rank). It sorts them.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -128,7 +126,7 @@ func quantile(all []time.Duration, q float64) time.Duration {
 	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
 
-// ms writes a duration in milliseconds, with one digit below ten.
+// ms formats a duration in milliseconds, with one decimal below ten.
 func ms(d time.Duration) string {
 	v := float64(d) / float64(time.Millisecond)
 	if v < 10 {
@@ -137,24 +135,23 @@ func ms(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", v)
 }
 
-// spread is the median and the 95th percentile for the table.
+// spread formats the median and the 95th percentile.
 func spread(all []time.Duration) string {
 	return fmt.Sprintf("median %s, p95 %s", ms(quantile(all, 0.5)), ms(quantile(all, 0.95)))
 }
 
-// middle is the median (nearest rank).
+// middle returns the median (nearest rank).
 func middle(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]
 }
 
-// minMedianMax writes the least, the median and the largest of some rounds.
+// minMedianMax formats the minimum, median and maximum of some rounds.
 func minMedianMax(all []float64, format string) string {
 	return fmt.Sprintf(format+" / "+format+" / "+format, slices.Min(all), middle(all), slices.Max(all))
 }
 
-// describe prints what the numbers depend on. A fact that the system does not
-// tell is left out.
+// describe prints the machine's data, omitting unknown facts.
 func describe(out io.Writer, dir string) error {
 	sync, err := syncTime(dir)
 	if err != nil {
@@ -172,7 +169,7 @@ func describe(out io.Writer, dir string) error {
 
 func first(all []string, n int) []string { return all[:min(n, len(all))] }
 
-// field reads the first "name: value" of a file in /proc; empty when it has none.
+// field returns the first "name: value" of a file in /proc; empty if missing.
 func field(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -187,7 +184,7 @@ func field(path, name string) string {
 	return ""
 }
 
-// kilobytes reads a field such as VmRSS from /proc/PID/status, in KiB.
+// kilobytes reads a field such as VmRSS from /proc/PID/status in KiB.
 func kilobytes(pid int, name string) (int, error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)
 	n, err := strconv.Atoi(strings.TrimSuffix(field(path, name), " kB"))
@@ -197,9 +194,8 @@ func kilobytes(pid int, name string) (int, error) {
 	return n, nil
 }
 
-// cpuTime is the processor time that a process has used; 0 when the system does
-// not tell. The 14th and 15th field of /proc/PID/stat count hundredths of a
-// second (proc_pid_stat(5)); the second, in brackets, may hold anything.
+// cpuTime returns a process's processor time; 0 if unknown. Fields 14 and 15 of /proc/PID/stat count hundredths of a
+// second (proc_pid_stat(5)); field 2, in brackets, may contain anything.
 func cpuTime(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -214,8 +210,7 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// syncTime is the median time to make 4 KiB durable: each stored delivery waits
-// for at least that.
+// syncTime returns the median time to make 4 KiB durable, the least wait of each stored delivery.
 func syncTime(dir string) (_ time.Duration, err error) {
 	f, err := os.CreateTemp(dir, "sync")
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// startAim is when the server should answer, from exec.
+// startAim is the time from exec to the server's first answer.
 const startAim = 150 * time.Millisecond
 
-// sandboxModes are those that work here, and a note about one that does not.
+// sandboxModes returns the working modes, and a note about a missing one.
 func sandboxModes(ctx context.Context) (modes, notes []string) {
 	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
 		return []string{"none"}, []string{fmt.Sprintf("Sandbox auto was not measured: %v.", err)}
@@ -24,8 +24,7 @@ func sandboxModes(ctx context.Context) (modes, notes []string) {
 	return []string{"auto", "none"}, nil
 }
 
-// measureStart starts the server on a database that exists, as after an upgrade
-// or a crash, and on none.
+// measureStart starts the server with a database, as after an upgrade or a crash, and without one.
 func measureStart(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
 	for _, mode := range modes {
@@ -48,7 +47,7 @@ func measureStart(ctx context.Context, bin, dir string) (rows []row, notes []str
 	return rows, notes, nil
 }
 
-// starts measures ten starts on the same database and five without one.
+// starts measures ten starts with the same database and five without one.
 func (r *bench) starts(ctx context.Context) (again, fresh []time.Duration, err error) {
 	for n := range 15 {
 		if n < 5 {
@@ -70,16 +69,15 @@ func (r *bench) starts(ctx context.Context) (again, fresh []time.Duration, err e
 }
 
 const (
-	// memoryAim is the resident memory of an idle server, in KiB.
+	// memoryAim is an idle server's resident memory in KiB.
 	memoryAim = 40 << 10
-	// idle is how long the server is left alone before it is looked at: longer
-	// than the sweep's interval, so that one sweep is in it.
+	// idle is the wait before a measurement; it includes one sweep.
 	idle = 6 * time.Second
-	// waiters is how many threads wait.
+	// waiters is the number of waiting threads.
 	waiters = 10_000
 )
 
-// limitAgent prints what codex prints when the account's limit is used up.
+// limitAgent prints codex's output at the account's usage limit.
 const limitAgent = `cat > /dev/null
 echo '{"type":"thread.started","thread_id":"00000000-0000-7000-8000-000000000001"}'
 echo '{"type":"turn.started"}'
@@ -89,8 +87,7 @@ echo "{\"type\":\"turn.failed\",\"error\":{\"message\":\"$m\"}}"
 exit 1
 `
 
-// measureMemory looks at an idle server, lets one thread come to wait for the
-// reset of a usage limit, copies that thread's log, and looks again.
+// measureMemory measures an idle server, then one with many threads that wait for a usage limit's reset.
 func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	r, err := newBench(ctx, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n")
 	if err != nil {
@@ -133,16 +130,14 @@ func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []st
 			len(log), info.Size()>>20)}, nil
 }
 
-// usage is a process's memory in KiB; anonymous is what the program itself
-// holds, the rest are pages of its executable and libraries, which the kernel
-// can drop.
+// usage is a process's memory in KiB. anonymous is the program's own; the kernel can drop the rest.
 type usage struct{ resident, anonymous int }
 
 func (u usage) String() string {
 	return fmt.Sprintf("%.1f MB, of which %.1f MB anonymous", float64(u.resident)/1024, float64(u.anonymous)/1024)
 }
 
-// idleMemory starts the server and looks at it after a while.
+// idleMemory starts the server and measures it after a while.
 func (r *bench) idleMemory(ctx context.Context) (u usage, err error) {
 	if _, err := r.Start(ctx); err != nil {
 		return u, err

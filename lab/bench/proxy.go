@@ -27,18 +27,17 @@ import (
 )
 
 const (
-	proxyStreams = 64        // answers at the same time, four of an attempt's sixteen
-	proxyBody    = 101 << 10 // bytes of a request, as of an agent's first turns
+	proxyStreams = 64        // simultaneous answers: four of an attempt's sixteen
+	proxyBody    = 101 << 10 // bytes of a request, as in an agent's first turns
 	proxyRounds  = 20
-	proxyPause   = 40 * time.Millisecond // between the eight events of an answer, where calls do not begin at once
-	// proxyAim is how many times as much as httputil.ReverseProxy the gateway may add to the first byte.
+	proxyPause   = 40 * time.Millisecond // between an answer's eight events, unless calls begin at once
+	// proxyAim limits the gateway's added time to the first byte, relative to httputil.ReverseProxy.
 	proxyAim = 1.5
 )
 
-// measureProxy has agents ask a provider by themselves, through httputil.ReverseProxy, through one that reads the request
-// and has encoding/json look whether it is JSON, and through the gateway, in turns, and compares what these add to the
-// time until the first byte of a streamed answer: where all streams begin in the same moment, which is a question of the
-// processor's time, and where each begins while the others are open, as agents' do.
+// measureProxy compares the added time to the first byte of a streamed answer through httputil.ReverseProxy, through
+// one that also checks the request with encoding/json, and through the gateway. Streams begin all at once, which
+// measures processor time, or one by one while others are open, like agents'.
 func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string, err error) {
 	answer := "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hello there.\"}\n\n"
 	var pause atomic.Int64
@@ -62,7 +61,7 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport(), FlushInterval: -1}
 	reverse := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).EnableFullDuplex() // else the server drops what of the body it has not seen the end of
+		_ = http.NewResponseController(w).EnableFullDuplex() // else the server drops the unread part of the body
 		proxy.ServeHTTP(w, r)
 	}))
 	defer reverse.Close()
@@ -142,14 +141,14 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 	return rows, notes, nil
 }
 
-// processorTime is what this process, which is all of client, proxy and provider, used of the processors so far.
+// processorTime returns the processor time of this process: client, proxy and provider.
 func processorTime() time.Duration {
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails for another who only
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails only for another `who`
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// ask has every stream ask so many times, one after the other. With a pause the streams begin evenly over an answer.
+// ask sends each stream's calls in turn. With a pause, the streams begin evenly over an answer.
 func ask(ctx context.Context, pause time.Duration, calls int, once func(i int) (time.Duration, error)) (took []time.Duration, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -168,7 +167,7 @@ func ask(ctx context.Context, pause time.Duration, calls int, once func(i int) (
 	return took, err
 }
 
-// firstByte asks once and gives how long the first byte of the answer took; the answer is read to its end.
+// firstByte sends a request and returns the time to the answer's first byte. It reads the whole answer.
 func firstByte(ctx context.Context, client *http.Client, url, token, body string) (time.Duration, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {

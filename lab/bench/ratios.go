@@ -18,23 +18,21 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// The aims of the webhook answers, as ratios to the rates of others in the same
-// round, and at half of Pawl's own rate.
+// Aims of the webhook answers: ratios to others' rates in the same round, and the latency at half of Pawl's rate.
 const (
 	dispatcherAim = 0.3
 	probotAim     = 1.1
 	halfAim       = 15 * time.Millisecond
 )
 
-// ratioRounds is how many times the servers take turns, and ratioTime how long
-// each is sent to in one.
+// Rounds in which the servers take turns, and the load's duration in each.
 const (
 	ratioRounds = 5
 	ratioTime   = 3 * time.Second
 )
 
-// measureRatios lets Pawl, go-githubapp's dispatcher and Probot answer the same
-// deliveries in turns: what the machine does besides meets all of them.
+// measureRatios compares Pawl, go-githubapp's dispatcher and Probot on the same deliveries in turns, under the
+// machine's same load.
 func measureRatios(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	keys, err := newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "")
 	if err != nil {
@@ -96,7 +94,7 @@ func measureRatios(ctx context.Context, bin, dir string) (rows []row, notes []st
 	return append(rows, half), notes, err
 }
 
-// ratioRow compares Pawl's rates with another's, round by round.
+// ratioRow compares Pawl's rates with another server's round by round.
 func ratioRow(name string, pawl, other []float64, aim float64) row {
 	var ratios []float64
 	for i := range pawl {
@@ -109,11 +107,9 @@ func ratioRow(name string, pawl, other []float64, aim float64) row {
 	return r
 }
 
-// rated is how many deliveries a second a server answers, and its processor time
-// for each in µs, with what it handled of them meanwhile.
+// rated has a server's answers per second, and the processor time per answer in µs, including handling.
 type rated struct{ rate, cpu float64 }
 
-// pawlRate measures a new server.
 func pawlRate(ctx context.Context, bin, dir string, shots []shot) (res rated, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return res, err
@@ -138,7 +134,7 @@ func (r rival) rate(ctx context.Context, dir string, shots []shot) (res rated, e
 	return answerRate(ctx, p.addr, p.cmd.Process.Pid, shots)
 }
 
-// answerRate sends as fast as answers come, after a second to warm up.
+// answerRate sends as fast as answers come, after a second of warm-up.
 func answerRate(ctx context.Context, addr string, pid int, shots []shot) (rated, error) {
 	l := load{addr: addr, shots: shots, connections: connections, time: time.Second, prefix: 1}
 	if _, err := l.run(ctx); err != nil {
@@ -151,8 +147,8 @@ func answerRate(ctx context.Context, addr string, pid int, shots []shot) (rated,
 	return rated{res.perSecond(), float64(used.Microseconds()) / float64(max(len(res.took), 1))}, err
 }
 
-// halfLoad is the 99th percentile at a rate, counted from when a delivery was due, of
-// a new server in each round: one round tells more about the disk than about Pawl.
+// halfLoad returns the 99th percentile at a rate, counted from when a delivery was due, over new servers: a single
+// round depends on the disk.
 func halfLoad(ctx context.Context, bin, dir string, rate float64) (row, error) {
 	var p50, p99 []float64
 	for n := range ratioRounds {
@@ -175,19 +171,18 @@ func milliseconds(all []time.Duration, q float64) float64 {
 	return float64(quantile(all, q)) / float64(time.Millisecond)
 }
 
-// process is a server that Pawl is compared with, in a process of its own.
+// process is a server for comparison in its own process.
 type process struct {
 	addr string
 	cmd  *exec.Cmd
 }
 
-// rival is how to start one on an address.
 type rival struct {
 	name    string
 	command func(ctx context.Context, addr string) *exec.Cmd
 }
 
-// start runs a rival until it takes connections.
+// start starts a rival and waits until it accepts connections.
 func (r rival) start(ctx context.Context, log string) (p *process, err error) {
 	addr, err := rig.FreeAddress()
 	if err != nil {
@@ -215,17 +210,15 @@ func (r rival) start(ctx context.Context, log string) (p *process, err error) {
 	}
 }
 
-// stop ends it. It holds nothing that is worth a farewell.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	_ = p.cmd.Wait() // says that it was killed
+	_ = p.cmd.Wait() // reports the kill
 	return nil
 }
 
-// dispatcher builds the reference server: go-githubapp with its in-memory
-// scheduler.
+// dispatcher builds the reference server: go-githubapp with its in-memory scheduler.
 func dispatcher(ctx context.Context, dir string) (bin string, err error) {
 	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
@@ -235,8 +228,7 @@ func dispatcher(ctx context.Context, dir string) (bin string, err error) {
 	return bin, rig.BuildGo(ctx, filepath.Join(root, "lab"), bin, "./bench/testdata/dispatcher")
 }
 
-// probot installs Probot as its lock file says, once, and returns how to start
-// it. why says what is missing where it cannot be.
+// probot installs Probot by its lock file, once, and returns how to start it; why says what is missing.
 func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
@@ -262,8 +254,7 @@ func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	}}, "", nil
 }
 
-// findNode prefers the Node that the tests' setup installs, since Probot needs
-// version 22.
+// findNode prefers the Node of the tests' setup: Probot needs version 22.
 func findNode(root string) (string, error) {
 	own := filepath.Join(root, "testdata", "clis", "node_modules", ".bin", "node")
 	if _, err := os.Stat(own); err == nil {
@@ -277,21 +268,18 @@ func findNode(root string) (string, error) {
 }
 
 const (
-	// hmacAim and referenceAim are how many times as fast as these the
-	// fingerprint should be.
+	// Required ratios of the fingerprint's speed to these.
 	hmacAim      = 0.15
 	referenceAim = 30.0
-	// fingerprintRounds is how often the benchmarks run; each round gives ratios
-	// of its own.
+	// fingerprintRounds is the number of benchmark runs, each with its own ratios.
 	fingerprintRounds = 3
 )
 
-// benchmarkLine matches the speed in a line such as
-// BenchmarkHMAC/log-2    1234    567 ns/op    890.12 MB/s.
+// benchmarkLine matches the speed in a line such as BenchmarkHMAC/log-2    1234    567 ns/op    890.12 MB/s.
 var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(Fingerprint|Reference|HMAC)/(words|log)\S*\s.*\s([0-9.]+) MB/s`)
 
-// fingerprintRows runs the benchmarks of package simhash, whose tests hold the
-// regexps that define the fingerprint, and compares the speeds on the same text.
+// fingerprintRows runs the benchmarks of package simhash and compares the speeds on the same text. Its tests have the
+// defining regexps.
 func fingerprintRows(ctx context.Context) ([]row, error) {
 	root, err := rig.ProjectRoot(ctx)
 	if err != nil {

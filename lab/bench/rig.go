@@ -7,7 +7,6 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// The names of every measurement.
 const (
 	repo   = rig.Repo
 	writer = rig.Writer
@@ -15,7 +14,7 @@ const (
 	secret = rig.Secret
 )
 
-// bench is a rig with what the sections measure on it.
+// bench is a rig with the sections' measurements.
 type bench struct{ *rig.Rig }
 
 func newBench(ctx context.Context, bin, dir, script, stream, mode, more string) (*bench, error) {
@@ -30,7 +29,7 @@ func newBenchAt(ctx context.Context, now func() time.Time, bin, dir, script, str
 	return &bench{r}, nil
 }
 
-// node is another server in the same world, not started yet.
+// node returns another server in the same world, not started.
 func (r *bench) node() *bench {
 	n := *r.Rig
 	n.Server, n.Exited = nil, nil

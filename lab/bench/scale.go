@@ -22,30 +22,28 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The size of the installation: owners with repositories with open threads each.
+// The installation: owners, repositories of each, open threads of each.
 const (
 	scaleOwners  = 500
 	scaleRepos   = 10
 	scaleThreads = 10
-	scaleAge     = 30 * 24 * time.Hour // since when nothing has happened
-	// quietFor is how long the server is left alone, and looksAnHour how often it asks
-	// GitHub in an hour.
+	scaleAge     = 30 * 24 * time.Hour // time without events
+	// Duration of the idle measurement, and Pawl's looks at GitHub per hour.
 	quietFor      = time.Minute
 	looksAnHour   = 12
-	firstLook     = 200 // repositories that a look compares at most
-	quietCallsAim = 60  // of an installation, in an hour in which nothing happens
+	firstLook     = 200 // most repositories compared in a look
+	quietCallsAim = 60  // an installation's requests in an hour without events
 )
 
-// scale is that installation: the same at GitHub for both databases.
+// scale is that installation at GitHub, the same for both databases.
 type scale struct {
 	*bench
-	offset atomic.Int64 // of everybody's clock but the server's
+	offset atomic.Int64 // of all clocks except the server's
 }
 
 func (s *scale) now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
 
-// measureScale fills GitHub and the database through the fake's and the store's own
-// functions, starts the server on them, and lets a watcher look for two hours of
+// measureScale fills GitHub and the database directly, starts the server, and lets a watcher look for two hours of
 // virtual time.
 func measureScale(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	s := &scale{}
@@ -93,7 +91,7 @@ func eachScaleRepo(do func(owner, name string) error) error {
 	return nil
 }
 
-// fillGitHub makes the repositories and their issues a month ago, without a webhook.
+// fillGitHub creates the repositories and their issues a month ago, without webhooks.
 func (s *scale) fillGitHub(ctx context.Context) error {
 	s.offset.Store(-int64(scaleAge))
 	defer s.offset.Store(0)
@@ -152,13 +150,12 @@ func (s *scale) fillDatabase(ctx context.Context, db *store.Store, log []thread.
 	})
 }
 
-// rawJSON is data that is encoded already.
+// rawJSON is encoded data.
 type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// measure fills a database and looks at it, at a server on it, and with SQLite at two
-// hours of looks at GitHub.
+// measure fills a database and measures it, a server on it and, with SQLite, two hours of looks at GitHub.
 func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) (rows []row, err error) {
 	add := func(what, measured string) { rows = append(rows, row{what: engine + ": " + what, measured: measured}) }
 	err = s.withStore(ctx, func(db *store.Store) error {
@@ -209,7 +206,7 @@ func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) 
 	return rows, err
 }
 
-// size is that of the database; SQLite's log is empty when nobody has it open.
+// size returns the database's size. SQLite's log is empty while nobody has it open.
 func (s *scale) size(ctx context.Context, db *sql.DB) (bytes int64, err error) {
 	if s.DSN == "" {
 		info, err := os.Stat(filepath.Join(s.Dir, "pawl.db"))
@@ -259,15 +256,15 @@ func (s *scale) served(ctx context.Context, add func(what, measured string)) err
 	return s.Stop()
 }
 
-// transactions are those of an idle server: what PostgreSQL has counted, or with SQLite what strace saw of the locks at
-// the index of its log. Each transaction begins with a shared one, unless another one of the process has it just then.
+// transactions counts an idle server's transactions: by PostgreSQL, or by strace of the locks of SQLite's log index.
+// Each transaction begins with a shared lock, unless another one of the process holds it.
 func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) {
 	if s.DSN == "" {
 		seen := filepath.Join(s.Dir, "locks")
 		minute, cancel := context.WithTimeout(ctx, quietFor)
 		defer cancel()
 		trace := exec.CommandContext(minute, "strace", "-f", "-e", "trace=fcntl", "-P", filepath.Join(s.Dir, "pawl.db-shm"), "-o", seen, "-p", fmt.Sprint(pid))
-		trace.Cancel = func() error { return trace.Process.Signal(os.Interrupt) } // which leaves the server as it is
+		trace.Cancel = func() error { return trace.Process.Signal(os.Interrupt) } // leaves the server unchanged
 		if err := trace.Run(); err != nil && minute.Err() == nil {
 			return 0, fmt.Errorf("count SQLite's transactions with strace, which .ci/setup installs: %w", err)
 		}
@@ -292,9 +289,8 @@ func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) 
 	return n - before, err
 }
 
-// looks counts what a watcher asks GitHub in two hours in which nothing happens, and
-// how many of its looks it takes to compare every repository. The time that a look
-// waits for GitHub's limits passes on the virtual clock.
+// looks counts a watcher's requests to GitHub in two hours without events, and its looks until every repository is
+// compared. Waits for GitHub's limits pass on the virtual clock.
 func (s *scale) looks(ctx context.Context, db *store.Store) ([]row, error) {
 	client, err := forge.New(forge.Config{WebURL: s.World.WebURL(), APIURL: s.World.APIURL(), AppID: 1, PrivateKey: s.World.PrivateKeyPEM(), Now: s.now,
 		Sleep: func(ctx context.Context, d time.Duration) error { s.offset.Add(int64(d)); return ctx.Err() }})

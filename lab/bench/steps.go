@@ -20,16 +20,14 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// steppedThreads are woken at once, stepRounds times on one, two and three nodes.
+// steppedThreads are woken at once, stepRounds times, on one, two and three nodes.
 const (
 	steppedThreads = 1000
 	stepRounds     = 3
 )
 
-// measureSteps counts the steps of nodes that share one PostgreSQL. A step is
-// trivial: the thread has one remark, which was ignored, and is woken; its lease is
-// taken, its log read and folded, policy asked, which has nothing to do, and the
-// lease given back. Nothing asks GitHub.
+// measureSteps counts trivial steps of nodes that share one PostgreSQL: a woken thread with one ignored remark. Each
+// step takes the lease, folds the log, calls policy, and releases the lease, without GitHub.
 func measureSteps(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	pg, why, err := startPostgres(ctx)
 	if err != nil {
@@ -60,7 +58,6 @@ func measureSteps(ctx context.Context, bin, dir string) (rows []row, notes []str
 	return rows, nil, nil
 }
 
-// stepRig has many threads in PostgreSQL.
 func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *bench, err error) {
 	r, err = newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
 	if err != nil {
@@ -83,7 +80,7 @@ func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *bench, err 
 	})
 }
 
-// onPostgres lets the server use a new database instead of its file.
+// onPostgres gives the server a new PostgreSQL database.
 func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) error {
 	dsn, err := pg.newDatabase(ctx, name)
 	if err != nil {
@@ -92,8 +89,8 @@ func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) error
 	return r.UseDatabase(dsn)
 }
 
-// steps wakes all threads beside some nodes and returns the rate, counted from
-// the commit of the wake-ups to the end of the last step.
+// steps wakes all threads for some nodes and returns the rate, from the commit of the wake-ups to the last step's
+// end.
 func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) {
 	var all []*bench
 	defer func() {
@@ -122,7 +119,7 @@ func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) 
 		if err != nil {
 			return err
 		}
-		if _, err := db.Append(ctx, waiter(0), true); err != nil { // which tells the nodes
+		if _, err := db.Append(ctx, waiter(0), true); err != nil { // notifies the nodes
 			return err
 		}
 		began := time.Now()
@@ -154,15 +151,13 @@ func (r *bench) nodeConfig(n int, addr string) error {
 	return nil
 }
 
-// postgres is a PostgreSQL server with its own settings, durable as it comes,
-// that listens on a socket only.
+// postgres is a PostgreSQL server with default durability that listens on a socket only.
 type postgres struct {
 	dir    string
 	Server *exec.Cmd
 }
 
-// startPostgres starts one from the Debian package; why says that it is not
-// installed.
+// startPostgres starts the Debian package's server; why says that it is not installed.
 func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if len(dirs) == 0 {
@@ -201,7 +196,7 @@ func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 	}
 }
 
-// nobody is who owns the server when root starts it.
+// nobody owns the server if root starts it.
 func nobody(dir string) (*syscall.Credential, error) {
 	u, err := user.Lookup("nobody")
 	if err != nil {
@@ -230,6 +225,6 @@ func (p *postgres) newDatabase(ctx context.Context, name string) (dsn string, er
 
 func (p *postgres) stop() error {
 	err := p.Server.Process.Signal(syscall.SIGQUIT)
-	_ = p.Server.Wait() // it ends by the signal
+	_ = p.Server.Wait() // ends by the signal
 	return errors.Join(err, os.RemoveAll(p.dir))
 }

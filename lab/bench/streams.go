@@ -18,21 +18,19 @@ import (
 )
 
 const (
-	// streamSize is the length of the log, in bytes: that of the largest one
-	// that a wrapper wrote before Pawl.
+	// streamSize is the log's length in bytes, like the largest log of a wrapper before Pawl.
 	streamSize = 140_000_000
-	// streamRounds is how often each program reads it, in turn. The fastest round
-	// of each counts: what else the machine does can only slow them down.
+	// streamRounds is how often each program reads the log in turn. The fastest round counts: other load only slows
+	// down.
 	streamRounds = 7
-	// jqAim and grepAim are how many times as fast as these pawl inspect should be.
+	// Required ratios of pawl inspect's speed to these.
 	jqAim   = 5.0
 	grepAim = 0.3
-	// streamMemoryAim is the peak of the resident memory, in KiB.
+	// streamMemoryAim is the peak resident memory in KiB.
 	streamMemoryAim = 32 << 10
 )
 
-// measureStreams measures what is done to the bytes of agents, as ratios to
-// known programs on the same bytes in the same run.
+// measureStreams measures the processing of agents' output relative to known programs on the same bytes.
 func measureStreams(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	rows, err = fingerprintRows(ctx)
 	if err != nil {
@@ -55,8 +53,7 @@ func measureStreams(ctx context.Context, bin, dir string) (rows []row, notes []s
 	return append(append(rows, speed...), memory...), []string{note}, nil
 }
 
-// streamSpeed lets the programs read the log in turn and compares the
-// fastest rounds.
+// streamSpeed lets the programs read the log in turn and compares their fastest rounds.
 func streamSpeed(ctx context.Context, bin string, log codexLog) (rows []row, err error) {
 	yardsticks := []struct {
 		argv []string
@@ -75,8 +72,7 @@ func streamSpeed(ctx context.Context, bin string, log codexLog) (rows []row, err
 				continue
 			}
 			began := time.Now()
-			// The output goes through a pipe: with /dev/null, grep stops at
-			// the first match.
+			// A pipe, because with /dev/null grep stops at the first match.
 			cmd := exec.CommandContext(ctx, y.argv[0], y.argv[1:]...)
 			cmd.Stdout = &discard{}
 			if err := cmd.Run(); err != nil {
@@ -101,13 +97,12 @@ func streamSpeed(ctx context.Context, bin string, log codexLog) (rows []row, err
 	return rows, nil
 }
 
-// discard takes everything; unlike io.Discard it is given through a pipe.
+// discard accepts everything; unlike io.Discard it gets a pipe.
 type discard struct{}
 
 func (*discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// streamMemory compares the peak memory on the log with that on one of twice
-// the length.
+// streamMemory compares the peak memory on the log with a log of twice the length.
 func streamMemory(ctx context.Context, bin, dir string, log codexLog) (rows []row, err error) {
 	double, err := writeCodexLog(filepath.Join(dir, "double.jsonl"), 2*streamSize)
 	if err != nil {
@@ -125,11 +120,8 @@ func streamMemory(ctx context.Context, bin, dir string, log codexLog) (rows []ro
 	return rows, nil
 }
 
-// inspectLog runs pawl inspect as a process, checks that it found what the log
-// holds, and returns how long it took and its peak memory in KiB.
-//
-// The peak is VmHWM, looked at every few milliseconds. The maximum that wait4
-// tells begins with the memory of the process that started this one.
+// inspectLog runs pawl inspect, checks its result, and returns its time and peak memory in KiB. The peak is VmHWM,
+// polled: wait4's maximum begins with the parent's memory.
 func inspectLog(ctx context.Context, bin string, log codexLog) (took time.Duration, peak int, err error) {
 	cmd := exec.CommandContext(ctx, bin, "inspect", "--cli", "codex", "--json", log.path)
 	var out, said bytes.Buffer
@@ -147,7 +139,7 @@ func inspectLog(ctx context.Context, bin string, log codexLog) (took time.Durati
 		case err = <-done:
 			running = false
 		case <-ticker.C:
-			// At its end the process has no memory any more.
+			// A finished process has no memory.
 			if n, err := kilobytes(cmd.Process.Pid, "VmHWM"); err == nil {
 				peak = max(peak, n)
 			}
@@ -171,20 +163,19 @@ func inspectLog(ctx context.Context, bin string, log codexLog) (took time.Durati
 	return took, peak, nil
 }
 
-// codexLog is what a generated log holds, to be found again by whoever reads it.
+// codexLog describes a generated log, for checking its readers.
 type codexLog struct {
 	path        string
 	bytes       int64
 	lines       int
-	edits       int // file changes that were completed
+	edits       int // completed file changes
 	calls       int // commands and file changes
 	longestLine int
 }
 
-// writeCodexLog writes a log of at least size bytes in the shape of
-// `codex exec --json`: turns with messages, commands with their output, and file
-// changes. Half of the outputs are below 2 kB, a few fill a line of 300 kB. The
-// same size gives the same bytes.
+// writeCodexLog writes a log of at least size bytes in the format of `codex exec --json`: turns with messages,
+// commands with output, and file changes. Half of the outputs are below 2 kB, a few fill a line of 300 kB. Equal
+// sizes give equal bytes.
 func writeCodexLog(path string, size int64) (l codexLog, err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -201,7 +192,7 @@ func writeCodexLog(path string, size int64) (l codexLog, err error) {
 	return w.log, errors.Join(w.err, out.Flush())
 }
 
-// event and item are lines of the stream, with their members in codex's order.
+// event and item are lines of the stream, with codex's order of members.
 type event struct {
 	Type   string `json:"type"`
 	Thread string `json:"thread_id,omitempty"`
@@ -231,7 +222,7 @@ type spent struct {
 	Output int `json:"output_tokens"`
 }
 
-// codexWriter keeps the first error and what was written.
+// codexWriter keeps the first error and counts what it wrote.
 type codexWriter struct {
 	out    io.Writer
 	chance *rand.Rand
@@ -243,7 +234,7 @@ type codexWriter struct {
 func (w *codexWriter) line(e event) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // codex does not
+	enc.SetEscapeHTML(false) // codex does not escape either
 	err := enc.Encode(e)
 	n, writeErr := io.WriteString(w.out, b.String())
 	w.err = errors.Join(w.err, err, writeErr)
@@ -252,8 +243,7 @@ func (w *codexWriter) line(e event) {
 	w.log.longestLine = max(w.log.longestLine, n)
 }
 
-// turn writes a hundred steps: say something, run a command, at every third
-// change a file.
+// turn writes a hundred steps: a message, a command, and at every third a file change.
 func (w *codexWriter) turn() {
 	w.line(event{Type: "turn.started"})
 	for step := range 100 {
@@ -275,7 +265,7 @@ func (w *codexWriter) command() {
 	i := item{ID: w.id(), Type: "command_execution", Status: "in_progress", Output: new(string),
 		Command: fmt.Sprintf("/bin/bash -lc \"cd internal && rg -n 'func %s' . | head -%d; go test ./...\"", someNames[w.chance.IntN(len(someNames))], 20+w.chance.IntN(80))}
 	w.line(event{Type: "item.started", Item: &i})
-	// Doubled up to seven times: 300 B to 38 kB, half of them below 2 kB.
+	// Doubled up to seven times: 300 B to 38 kB, half below 2 kB.
 	size := (200 + w.chance.IntN(200)) << min(w.chance.IntN(8), w.chance.IntN(8))
 	if w.chance.IntN(200) == 0 {
 		size = 300_000
@@ -302,8 +292,7 @@ func (w *codexWriter) change() {
 	w.log.edits++
 }
 
-// text is about n bytes of what commands print: source with quotes and tabs, test
-// results, paths, log lines.
+// text returns about n bytes of command output: source with quotes and tabs, test results, paths, log lines.
 func (w *codexWriter) text(n int) string {
 	var b strings.Builder
 	b.Grow(n + 200)
@@ -327,5 +316,4 @@ func (w *codexWriter) text(n int) string {
 	return b.String()
 }
 
-// someNames are names that occur in the generated text.
 var someNames = []string{"parse", "render", "queue", "lease", "store", "widgets", "fold", "publish", "budget", "transcript"}

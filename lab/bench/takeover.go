@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	takeOverRounds = 3 // threads, each of whose nodes are killed twice in a row
-	// The aims are those of a process's start, and of a lease's end with a poll after it.
+	takeOverRounds = 3 // threads, each with two kills in a row
+	// Aims: a process's start, and a lease's end plus a poll.
 	sqliteAim   = time.Second
 	postgresAim = 35 * time.Second
 )
 
-// longAgent is at work until somebody ends it.
+// longAgent works until it is killed.
 const longAgent = "cat > /dev/null\nexec sleep 300\n"
 
-// measureTakeOver kills servers whose agent is at work, and measures how long nobody
-// goes on: on SQLite from the start of the next process on, on PostgreSQL from the kill
-// on, after which another node goes on that was there already.
+// measureTakeOver kills servers during an attempt, and measures the interruption: on SQLite from the next process's
+// start, on PostgreSQL from the kill until another running node continues.
 func measureTakeOver(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	pg, why, err := startPostgres(ctx)
 	if err != nil {
@@ -63,7 +62,7 @@ func measureTakeOver(ctx context.Context, bin, dir string) (rows []row, notes []
 	return rows, notes, nil
 }
 
-// takeOvers measures the first and the second kill of each thread.
+// takeOvers measures each thread's first and second kill.
 func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, second []time.Duration, err error) {
 	r, err := newBench(ctx, bin, dir, longAgent, "plain", "none", "log: {level: warn}\n")
 	if err != nil {
@@ -76,7 +75,7 @@ func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, secon
 		}
 	}
 	made := 0
-	next := func() (*bench, error) { // a server of its own, or the same one again
+	next := func() (*bench, error) { // a new server, or the same one again
 		n := r.node()
 		if pg != nil {
 			if n.Addr, err = rig.FreeAddress(); err != nil {

@@ -14,14 +14,13 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// wallsAim is how much later a program may begin with a network of its own than without a sandbox, at the median.
+// wallsAim limits the median delay of a program's start with its own network, relative to no sandbox.
 const wallsAim = 30 * time.Millisecond
 
-// wallStarts is how often a program is started in each way, by turns.
+// wallStarts is the number of starts in each way, in turns.
 const wallStarts = 60
 
-// measureWalls starts a program that does nothing as a plain process, in the sandbox, and there with a network of its
-// own.
+// measureWalls starts an empty program as a plain process, in the sandbox, and in the sandbox with its own network.
 func measureWalls(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	plain, err := sandbox.New(ctx, sandbox.None)
 	if err != nil {
@@ -69,7 +68,7 @@ func measureWalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 	return rows, nil, nil
 }
 
-// finish runs a program that prints nothing to its end.
+// finish runs a silent program to its end.
 func finish(ctx context.Context, box *sandbox.Sandbox, spec sandbox.Spec) error {
 	p, err := box.Start(ctx, spec)
 	if err != nil {

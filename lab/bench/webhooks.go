@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// webhookAim is the 99th percentile of the answers at webhookRate.
+	// webhookAim is the answers' 99th percentile at webhookRate.
 	webhookAim  = 25 * time.Millisecond
 	webhookRate = 1000
 	connections = 64
-	// payloadSize is that of an ordinary issue_comment event, in bytes.
+	// payloadSize is an ordinary issue_comment event's size in bytes.
 	payloadSize = 14 << 10
-	// commented is over how many issues the comments are spread.
+	// commented is the number of issues with comments.
 	commented = 1000
 )
 
-// measureWebhooks sends comments that are not for Pawl, signed and each with a
-// GUID of its own, while the server stores and handles them.
+// measureWebhooks sends signed comments that are not for Pawl, with unique GUIDs, while the server stores and handles
+// them.
 func measureWebhooks(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	for _, m := range []struct {
 		name string
@@ -65,7 +65,7 @@ func measureWebhooks(ctx context.Context, bin, dir string) (rows []row, notes []
 	return rows, notes, nil
 }
 
-// webhooks runs one load on a new server, after a short one to warm it up.
+// webhooks runs one load on a new server after a short warm-up.
 func webhooks(ctx context.Context, bin, dir string, l load) (res result, note string, err error) {
 	r, err := newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
 	if err != nil {
@@ -108,8 +108,7 @@ func webhooks(ctx context.Context, bin, dir string, l load) (res result, note st
 		100*server.Seconds()/res.elapsed.Seconds(), 100*sender.Seconds()/res.elapsed.Seconds()), nil
 }
 
-// comments are signed deliveries of comments on many issues, made from one that
-// the fake GitHub sends and filled up with text to the usual size.
+// comments returns signed deliveries of comments on many issues, padded to the usual size.
 func (r *bench) comments() ([]shot, error) {
 	n, err := r.World.OpenIssue(repo, reader, "The build is red", "It fails on my machine.")
 	if err != nil {
@@ -144,7 +143,7 @@ func (r *bench) comments() ([]shot, error) {
 	return shots, nil
 }
 
-// words is text of about n bytes that compresses about as well as prose.
+// words returns about n bytes of text that compresses like prose.
 func words(n int) string {
 	var b strings.Builder
 	for b.Len() < n {
@@ -153,28 +152,23 @@ func words(n int) string {
 	return b.String()
 }
 
-// shot is a delivery that is ready to be sent but for its GUID: signing and
-// encoding must not take the time of the server, which shares the cores.
+// shot is a prepared delivery without its GUID: signing and encoding must not take the server's time.
 type shot struct{ head, body []byte }
 
-// load sends deliveries over connections of its own. Each needs one write and
-// the reading of a short answer.
+// load sends deliveries over its own connections.
 type load struct {
 	addr        string
 	shots       []shot
 	connections int
-	// rate is how many are sent a second, whether or not the earlier ones were
-	// answered; 0 sends the next one on each connection after the answer.
+	// rate is the number sent per second, whether or not answered; 0 sends the next one after the answer.
 	rate int
-	// time is for how long new ones are sent.
+	// time is the duration of sending.
 	time time.Duration
-	// prefix keeps the GUIDs of several loads apart.
+	// prefix separates the GUIDs of several loads.
 	prefix uint32
 }
 
-// result of a load: what each answer took and how long it all did. At a rate,
-// the time counts from when the delivery was due, so that a server that makes
-// the sender wait does not look faster.
+// result has each answer's time and the total time. At a rate, times count from when the delivery was due.
 type result struct {
 	took    []time.Duration
 	elapsed time.Duration
@@ -217,7 +211,7 @@ func (l load) run(ctx context.Context) (result, error) {
 	}
 }
 
-// connection sends the next delivery, one at a time, until the time is over.
+// connection sends deliveries in turn until the time is over.
 func (l load) connection(ctx context.Context, began time.Time, next *atomic.Int64) (took []time.Duration, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.addr)
 	if err != nil {
@@ -264,7 +258,7 @@ func (l load) send(conn net.Conn, answers *bufio.Reader, n int64) error {
 	return nil
 }
 
-// The cost of one webhook that is ignored.
+// The cost of an ignored webhook.
 const (
 	ignoredAim   = time.Millisecond
 	ignoredCount = 2000
@@ -272,8 +266,8 @@ const (
 	ignoredTurns = 3
 )
 
-// measureIgnored counts the processor time and the requests to GitHub of comments
-// that nobody asked Pawl for, from the request until they are handled.
+// measureIgnored measures the processor time and requests to GitHub for comments that do not address Pawl, until they
+// are handled.
 func measureIgnored(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	var each []time.Duration
 	calls := 0

@@ -16,29 +16,27 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// MaxFPR is the share of different attempts that a recommended threshold may call similar. A false alarm may
-// stop work that was getting on, a missed repetition costs one more attempt, and those are bounded elsewhere. 5
-// % is a convention.
+// MaxFPR limits the share of different attempts that a recommended threshold calls similar. A false alarm may stop
+// useful work; a missed repetition only costs one more attempt. 5 % is a convention.
 const MaxFPR = 0.05
 
 const rule = "the highest true positive rate with at most 5 % false positives; of equals the highest threshold"
 
-// minTasks is how many tasks of either label show that a threshold is better: five coins agree once in 32
+// minTasks is the number of tasks of either label that can show a better threshold: five coins agree once in 32
 // throws, more than the 2.5 % below an interval; six once in 64.
 const minTasks = 6
 
 var ErrNoPairs = errors.New("it holds no pairs; write one JSON object a line: " +
 	`{"view": "failure", "label": "same", "group": "task-1", "a": "…", "b": "…"}`)
 
-// Options say how to measure; zero resamples nothing, so intervals are unknown.
+// Options configure a measurement. Without resamples the intervals are unknown.
 type Options struct {
-	Threshold float64 // the threshold in use
+	Threshold float64 // current threshold
 	Seed      uint64
 	Resamples int
 }
 
-// Measure reads all pairs and reports on each view that they have, keeping scores, not texts. Its errors are
-// those of pairs, and ErrNoPairs.
+// Measure reads all pairs and reports on each of their views. Its errors come from the pairs, or are ErrNoPairs.
 func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
 	prints, empty := map[string][]scored{}, map[string]int{}
 	for p, err := range pairs {
@@ -77,10 +75,10 @@ func measure(s scale, o Options) View {
 	}
 }
 
-// settable rounds a similarity down to two decimals, the same number of bits: one is 1/64, above a hundredth.
+// settable rounds a similarity down to two decimals; one bit (1/64) is more than a hundredth.
 func settable(n Number) Number { return Number(math.Floor(float64(n)*100) / 100) }
 
-// reservations say why the numbers of a view may not be relied on.
+// reservations returns why a view's numbers may be unreliable.
 func (v View) reservations() []string {
 	said := []string{}
 	for _, label := range []struct {
@@ -103,7 +101,7 @@ func (v View) reservations() []string {
 	return said
 }
 
-// byPrint is the similarity that policy decides by; not known for a text without a fingerprint.
+// byPrint returns the similarity that policy uses; unknown for a text without a fingerprint.
 func byPrint(view, a, b string) (similarity float64, known bool) {
 	of := simhash.Fingerprint
 	if view == "failure" {
@@ -120,7 +118,7 @@ func byPrint(view, a, b string) (similarity float64, known bool) {
 	return simhash.Similarity(p, q), true
 }
 
-// maxLine bounds one line of the input in bytes; a pair holds two texts.
+// maxLine limits a line of input in bytes; a pair has two texts.
 const maxLine = 64 << 20
 
 const (
@@ -128,22 +126,22 @@ const (
 	Different = "different"
 )
 
-// Pair is two attempts at one task as one view shows them, with the truth about them.
+// Pair is two attempts at one task in one view, with the truth.
 type Pair struct {
 	View  string // one of Views
 	Label string // Same or Different
-	Group string // the task. Its pairs depend on each other, so the uncertainty is that of drawing other tasks.
+	Group string // the task; its pairs are dependent
 	A, B  string
 }
 
-// Views are what is known of an attempt: its failure text, the agent's prose, the diff.
+// Views lists the data of an attempt: failure text, agent's prose, diff.
 func Views() []string { return []string{"failure", prose, "diff"} }
 
-// prose is the view of what the agent says about its work.
+// prose is the agent's text about its work.
 const prose = "revision"
 
-// Read yields the pairs of a JSONL stream, gzip or not, up to the first error, which names the line. Blank
-// lines and other keys are passed over.
+// Read yields the pairs of a JSONL stream, also gzipped, up to the first error, which names the line. It ignores
+// blank lines and other keys.
 func Read(r io.Reader) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
 		in := bufio.NewReader(r)
@@ -177,7 +175,7 @@ func Read(r io.Reader) iter.Seq2[Pair, error] {
 	}
 }
 
-// parse reads one line: a misspelt label taken for the other one would turn the numbers round.
+// parse parses one line strictly: a misspelt label would invert the numbers.
 func parse(line []byte) (Pair, error) {
 	var row struct {
 		View, Label, Group string

@@ -14,11 +14,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// exportedThreads bounds the threads that are read, those touched last first.
+// exportedThreads limits the threads to those changed last.
 const exportedThreads = 10_000
 
-// exportRetries prints the retries in a server's database as labelled pairs. The label comes from what failed, never
-// from the texts, so the texts can be held against it.
+// exportRetries prints the retries in a server's database as labelled pairs. The label never comes from the texts.
 func (o options) exportRetries(ctx context.Context, _ io.Reader, out io.Writer) error {
 	cfg, err := config.Load(o.config, os.LookupEnv)
 	if err != nil {
@@ -48,7 +47,7 @@ func (o options) exportRetries(ctx context.Context, _ io.Reader, out io.Writer) 
 	return nil
 }
 
-// retries are the pairs of consecutive attempts of a run whose label is known.
+// retries returns the labelled pairs of consecutive attempts of a run.
 func retries(group string, s thread.State) []Pair {
 	var pairs []Pair
 	for i := 1; i < len(s.Attempts); i++ {
@@ -74,8 +73,8 @@ func retries(group string, s thread.State) []Pair {
 	return pairs
 }
 
-// labelOf says whether b repeats a, which must have failed: the same tree or the same failing tests are the same work,
-// other failing tests or a success are different work. Empty: nobody knows.
+// labelOf returns whether b repeats the failed attempt a: the same tree or failing tests mean the same; other failing
+// tests or a success mean different. Empty is unknown.
 func labelOf(a, b policy.Receipt) string {
 	if !a.Failing() {
 		return ""
@@ -96,7 +95,7 @@ func labelOf(a, b policy.Receipt) string {
 	return Different
 }
 
-// failureText is the output of the verify commands that failed.
+// failureText returns the output of the failed verify commands.
 func failureText(r policy.Receipt) string {
 	var all []string
 	for _, v := range r.Verify {
@@ -107,7 +106,7 @@ func failureText(r policy.Receipt) string {
 	return strings.Join(all, "\n")
 }
 
-// address is the database's as store.Open takes it.
+// address returns the database's address for store.Open.
 func address(d config.Database) string {
 	if d.Driver == config.Postgres {
 		return d.URL.Reveal()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// resamples of a bootstrap: each end of a 95 % interval then rests on 50 of them.
+// resamples of a bootstrap: 50 of them lie beyond each end of a 95 % interval.
 const resamples = 2000
 
 const usage = `usage: calibrate [flags] FILE
@@ -27,7 +27,7 @@ compressed with gzip, and - reads standard input:
 
 `
 
-// The exit codes are those of pawl.
+// pawl's exit codes.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -36,7 +36,6 @@ const (
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// options are the flags.
 type options struct {
 	config    string
 	threshold float64 // 0: the configuration's
@@ -99,7 +98,7 @@ func parseFlags(args []string, errs io.Writer) (options, error) {
 	return o, nil
 }
 
-// checkExport refuses what -export cannot use.
+// checkExport refuses arguments that -export cannot use.
 func (o options) checkExport(files int) error {
 	if files > 0 || o.config == "" {
 		return errors.New("-export needs -config and no file; it prints the pairs")
@@ -107,10 +106,9 @@ func (o options) checkExport(files int) error {
 	return nil
 }
 
-// validThreshold is false for NaN, too.
+// validThreshold is false also for NaN.
 func validThreshold(t float64) bool { return t > 0 && t <= 1 }
 
-// measure reports on the pairs of the file.
 func (o options) measure(_ context.Context, in io.Reader, out io.Writer) error {
 	threshold, err := o.inUse()
 	if err != nil {
@@ -140,7 +138,7 @@ func (o options) measure(_ context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// inUse is the threshold to measure first: that of the flag, the configuration, or the published one.
+// inUse returns the threshold of the flag, else of the configuration, else the published one.
 func (o options) inUse() (float64, error) {
 	if o.threshold != 0 {
 		return o.threshold, nil

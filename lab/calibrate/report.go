@@ -11,11 +11,11 @@ import (
 	"text/template"
 )
 
-// Report is what labelled pairs say about thresholds.
+// Report evaluates thresholds on labelled pairs.
 type Report struct {
 	Seed      uint64 `json:"seed"`
 	Resamples int    `json:"resamples"`
-	Rule      string `json:"rule"` // how the recommended threshold is chosen
+	Rule      string `json:"rule"` // the rule for the recommended threshold
 	Views     []View `json:"views"`
 }
 
@@ -25,39 +25,39 @@ type View struct {
 	Same      int    `json:"same"`
 	Different int    `json:"different"`
 	Groups    int    `json:"groups"`
-	// SameGroups and DifferentGroups have a pair with the label; they bound what can be known.
+	// SameGroups and DifferentGroups count tasks with such a pair.
 	SameGroups      int `json:"same_groups"`
 	DifferentGroups int `json:"different_groups"`
 	// Empty pairs have a text without a fingerprint and count as not similar.
 	Empty       int    `json:"empty"`
-	AUC         Number `json:"auc"` // how probably a pair labelled same is more similar than a different one; 0.5 is chance
+	AUC         Number `json:"auc"` // probability that a same pair is more similar than a different one; 0.5 is chance
 	AUC95       Range  `json:"auc_95"`
-	Recommended *Cut   `json:"recommended"` // the cut that the rule chooses, nil if it chooses none
-	// ROC runs from the highest threshold to the lowest, without the corner where nothing is similar.
+	Recommended *Cut   `json:"recommended"` // nil for none
+	// ROC runs from the highest to the lowest threshold, without the corner of none similar.
 	ROC     []Point `json:"roc"`
-	Current Cut     `json:"current"` // the threshold in use
+	Current Cut     `json:"current"` // the current threshold
 	HeldOut HeldOut `json:"held_out"`
-	// Reservations say why the numbers may not be relied on.
+	// Reservations are reasons why the numbers may be unreliable.
 	Reservations []string `json:"reservations"`
 }
 
-// Cut is what one threshold does.
+// Cut describes one threshold.
 type Cut struct {
 	Threshold   Number `json:"threshold"`
-	Threshold95 Range  `json:"threshold_95"` // where the rule puts it in other draws of tasks; a given one has none
+	Threshold95 Range  `json:"threshold_95"` // the rule's threshold in other draws of tasks; unknown for a given one
 	TPR         Number `json:"tpr"`
 	TPR95       Range  `json:"tpr_95"`
 	FPR         Number `json:"fpr"`
 	FPR95       Range  `json:"fpr_95"`
 }
 
-// HeldOut judges the rule on unseen tasks: for each the threshold is chosen on the others.
+// HeldOut tests the rule on unseen tasks: each task's threshold is chosen on the others.
 type HeldOut struct {
 	TPR    Number `json:"tpr"`
 	FPR    Number `json:"fpr"`
-	Gain   Number `json:"gain"` // by how much TPR − FPR is higher than with the current threshold
+	Gain   Number `json:"gain"` // gain in TPR − FPR over the current threshold
 	Gain95 Range  `json:"gain_95"`
-	// Better: the whole interval of the gain is above zero.
+	// Better means that the gain's whole interval is above zero.
 	Better bool `json:"better"`
 }
 
@@ -67,7 +67,7 @@ type Point struct {
 	FPR       Number `json:"fpr"`
 }
 
-// Number is a number that may be unknown (NaN), which JSON has as null.
+// Number may be unknown: NaN, null in JSON.
 type Number float64
 
 // MarshalJSON writes at most six decimals.
@@ -80,7 +80,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) }
 
-// Range is an interval, low and high. Both are unknown or none.
+// Range is an interval; both ends are known or none.
 type Range [2]Number
 
 func (r Range) MarshalJSON() ([]byte, error) {
@@ -90,7 +90,7 @@ func (r Range) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]Number(r))
 }
 
-// Text writes the report for people, as far as w takes it: a table, what it comes to, and each view's ROC curve.
+// Text writes the report for users: a table, the verdict, and each view's ROC curve.
 func (r Report) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t")) }
@@ -115,7 +115,7 @@ func (r Report) Text(w io.Writer) {
 	}
 }
 
-// Verdict says whether the recommended threshold is shown to be better than the current one.
+// Verdict says whether the recommended threshold is proven better than the current one.
 func (v View) Verdict() string {
 	now := number(v.Current.Threshold)
 	switch {
@@ -157,13 +157,13 @@ func number(n Number) string {
 	return fmt.Sprintf("%.2f", n)
 }
 
-// The plot's size in characters: three rows and twelve columns make a quarter.
+// The plot's size in characters.
 const (
 	plotWidth  = 49
 	plotHeight = 13
 )
 
-// plot draws the ROC curve in characters, and the line of chance, with the current and the recommended cut.
+// plot draws the ROC curve in characters, with the line of chance and the current and recommended cuts.
 func (v View) plot() string {
 	grid := make([][]rune, plotHeight)
 	for y := range grid {
@@ -206,19 +206,19 @@ func (v View) plot() string {
 	return b.String()
 }
 
-// picture is the template of the SVG, readable on light and dark pages.
+// picture is the SVG's template, readable on light and dark pages.
 //
 //go:embed roc.svg.tmpl
 var picture string
 
-// Sizes of the picture in SVG's user units: the side of a plot, the width of its box, its place in it.
+// Sizes in SVG's user units: a plot's side, its box's width, its offset there.
 const (
 	side     = 280
 	boxWidth = 360
 	boxLeft  = 56
 )
 
-// SVG draws the ROC curves of all views beside each other, self-contained.
+// SVG draws the ROC curves of all views side by side.
 func (r Report) SVG() string {
 	x := func(rate Number) string { return fmt.Sprintf("%.1f", rate*side) }
 	y := func(rate Number) string { return fmt.Sprintf("%.1f", (1-rate)*side) }
@@ -227,7 +227,7 @@ func (r Report) SVG() string {
 		"width": func(views []View) int { return boxWidth * len(views) },
 		"left":  func(i int) int { return i*boxWidth + boxLeft },
 		"path": func(curve []Point) string {
-			d := fmt.Sprintf("M0 %d", side) // the corner in which nothing is similar
+			d := fmt.Sprintf("M0 %d", side) // the corner of none similar
 			for _, p := range curve {
 				d += "L" + x(p.FPR) + " " + y(p.TPR)
 			}
@@ -236,7 +236,7 @@ func (r Report) SVG() string {
 	}).Parse(picture))
 	var b strings.Builder
 	if err := t.Execute(&b, r); err != nil {
-		panic(err) // the template and the report are both of this package
+		panic(err) // template and report are in this package
 	}
 	return b.String()
 }

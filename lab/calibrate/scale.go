@@ -14,8 +14,8 @@ type scored struct {
 	score float64
 }
 
-// scale holds the measured pairs of one view: the distinct scores from high to low, which are the thresholds
-// that make a difference, and each task's pairs at the levels of their scores.
+// scale has one view's pairs: the distinct scores from high to low, which are the relevant thresholds, and each
+// task's pairs by score level.
 type scale struct {
 	cuts  []float64
 	tasks [][]cell
@@ -26,7 +26,7 @@ type cell struct {
 	same  bool
 }
 
-// newScale sorts tasks by name, so that the order of the input changes nothing.
+// newScale sorts tasks by name, so the order of input does not matter.
 func newScale(pairs []scored) scale {
 	var s scale
 	for _, p := range pairs {
@@ -44,7 +44,7 @@ func newScale(pairs []scored) scale {
 	return s
 }
 
-// level is the last level that a threshold calls similar; −1 for none.
+// level returns the last level that a threshold calls similar; −1 for none.
 func (s scale) level(threshold float64) int {
 	n, there := slices.BinarySearchFunc(s.cuts, threshold, func(a, b float64) int { return cmp.Compare(b, a) })
 	if !there {
@@ -53,13 +53,13 @@ func (s scale) level(threshold float64) int {
 	return n
 }
 
-// tally is the pairs of one label: how many stand at each level, and in all.
+// tally counts the pairs of one label by level, and in total.
 type tally struct {
 	at []int
 	n  int
 }
 
-// rate is the share of the pairs at the levels up to last; NaN without pairs.
+// rate returns the share of pairs at the levels up to last; NaN without pairs.
 func (t tally) rate(last int) float64 {
 	hits := 0
 	for _, n := range t.at[:last+1] {
@@ -82,7 +82,7 @@ func (s scale) count() counts {
 	return c
 }
 
-// add counts the pairs of a task, n times; a negative n takes them away.
+// add counts a task's pairs n times; a negative n subtracts them.
 func (c *counts) add(task []cell, n int) {
 	for _, p := range task {
 		of := &c.different
@@ -94,8 +94,8 @@ func (c *counts) add(task []cell, n int) {
 	}
 }
 
-// auc is the probability that a pair labelled same scores higher than one labelled different, ties counting
-// half (Mann and Whitney); NaN without a label.
+// auc returns the probability that a same pair scores higher than a different one, ties counting half (Mann and
+// Whitney); NaN if a label is missing.
 func (c counts) auc() float64 {
 	halves, below := 0, c.different.n
 	for i, same := range c.same.at {
@@ -105,9 +105,8 @@ func (c counts) auc() float64 {
 	return float64(halves) / float64(2*c.same.n*c.different.n)
 }
 
-// choose is the rule of recommendation: the level with the highest true positive rate among those with a false
-// one of at most MaxFPR, of equals the highest threshold. −1: none finds anything at that price, or a label is
-// missing.
+// choose returns the level with the highest true positive rate among those with a false positive rate of at most
+// MaxFPR; of equals the highest threshold; −1 for none.
 func (c counts) choose() int {
 	best, most := -1, 0
 	if c.different.n == 0 {
@@ -127,7 +126,7 @@ func (c counts) choose() int {
 	return best
 }
 
-// recommended is the cut of the rule, nil where it chooses none.
+// recommended returns the rule's cut; nil for none.
 func (s scale) recommended(all counts, o Options) *Cut {
 	chosen := all.choose()
 	if chosen < 0 {
@@ -144,7 +143,7 @@ func (s scale) recommended(all counts, o Options) *Cut {
 	return &cut
 }
 
-// cut is what a threshold does that calls the levels up to last similar.
+// cut describes a threshold that calls the levels up to last similar.
 func (s scale) cut(threshold Number, last int, o Options) Cut {
 	all := s.count()
 	tpr, fpr := all.same.rate(last), all.different.rate(last)
@@ -167,7 +166,7 @@ func (s scale) with(same bool) int {
 	return n
 }
 
-// roc lists the corners of the curve, without what lies on straight lines between them.
+// roc returns the curve's corners.
 func (s scale) roc(all counts) []Point {
 	points := []Point{}
 	if all.same.n == 0 || all.different.n == 0 {
@@ -186,9 +185,9 @@ func (s scale) roc(all counts) []Point {
 	return points
 }
 
-// heldOut chooses for each task the cut on the others, and compares what these do there with the level in use.
+// heldOut chooses each task's cut on the other tasks, and compares it with the level in use.
 func (s scale) heldOut(inUse int, o Options) HeldOut {
-	// The levels of unseen are which of the two calls a pair similar.
+	// The levels of unseen: which of the two calls a pair similar.
 	const rule, use = 1, 2
 	unseen := scale{cuts: make([]float64, rule+use+1), tasks: make([][]cell, len(s.tasks))}
 	all := s.count()
@@ -216,11 +215,10 @@ func (s scale) heldOut(inUse int, o Options) HeldOut {
 	return v
 }
 
-// confidence is the share of resamples that an interval holds.
+// confidence of intervals.
 const confidence = 0.95
 
-// interval is the bootstrap interval of a number: again and again it draws as many tasks as there are, with
-// replacement. The same seed gives the same draws.
+// interval returns a number's bootstrap interval over tasks drawn with replacement. Equal seeds give equal draws.
 func (s scale) interval(o Options, number func(counts) float64) Range {
 	chance := rand.New(rand.NewPCG(o.Seed, 0))
 	came := make([]float64, o.Resamples)
@@ -234,7 +232,7 @@ func (s scale) interval(o Options, number func(counts) float64) Range {
 	return middle(came)
 }
 
-// middle holds the middle 95 % of what a number came to, where it exists.
+// middle returns the middle 95 % of the known values.
 func middle(came []float64) Range {
 	came = slices.DeleteFunc(came, math.IsNaN)
 	if len(came) == 0 {
@@ -246,8 +244,8 @@ func middle(came []float64) Range {
 
 func unknown() Range { return Range{Number(math.NaN()), Number(math.NaN())} }
 
-// uncertain is the interval of a rate over tasks. When none or all pairs are hit every resample agrees; then it
-// is the exact binomial one (Clopper and Pearson) with a task as one trial.
+// uncertain returns a rate's interval over tasks. If no pair or every pair is hit, all resamples agree; then it is
+// the exact binomial interval (Clopper and Pearson) with tasks as trials.
 func uncertain(r Range, rate float64, tasks int) Range {
 	beyond := 1 - math.Pow((1-confidence)/2, 1/float64(tasks))
 	switch {
@@ -260,7 +258,7 @@ func uncertain(r Range, rate float64, tasks int) Range {
 	return r
 }
 
-// quantile interpolates between the two nearest of the sorted values.
+// quantile interpolates between the two nearest sorted values.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	low := int(at)

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check reads what was built as its users will, and prints what there is.
+// check reads the release like its users, and prints its contents.
 func (r *release) check() error {
 	images, err := r.checkImage()
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *release) check() error {
 	return r.checkSums()
 }
 
-// unpack reads a tar into its files by name.
+// unpack reads a tar's files by name.
 func unpack(from io.Reader) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for in := tar.NewReader(from); ; {
@@ -64,7 +64,7 @@ func unpack(from io.Reader) (map[string][]byte, error) {
 	}
 }
 
-// checkImage validates the layout with every digest in it, and returns the program of each platform.
+// checkImage validates the layout with all digests, and returns each platform's program.
 func (r *release) checkImage() (map[string][]byte, error) {
 	index, err := layout.ImageIndexFromPath(r.layout())
 	if err != nil {
@@ -99,7 +99,7 @@ func imageFile(image v1.Image) ([]byte, error) {
 	return files[imageProgram], err
 }
 
-// checkArchive returns the program of an archive that holds all that it should.
+// checkArchive returns the program of a complete archive.
 func (r *release) checkArchive(platform string) ([]byte, error) {
 	name := r.name(platform) + ".tar.gz"
 	data, err := os.ReadFile(name)
@@ -122,7 +122,7 @@ func (r *release) checkArchive(platform string) ([]byte, error) {
 	return files["pawl"], nil
 }
 
-// checkBill checks that a bill of materials is of this version and names modules.
+// checkBill checks a bill of materials' version and modules.
 func (r *release) checkBill(platform string) error {
 	name := r.name(platform) + ".cdx.json"
 	data, err := os.ReadFile(name)

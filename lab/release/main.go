@@ -1,11 +1,6 @@
-// Release builds what a tag publishes, and checks it: an archive and a bill of materials for each platform, the image
-// that holds the program as an OCI layout, the chart, and checksums. It needs no daemon and no secret, and of the
-// network only the Go module proxy. The same commit gives the same bytes. .ci/release runs it.
-//
-//	question                                        file
-//	what is built, from what                        main.go
-//	what does an archive or an image look like      pack.go
-//	is the result whole and consistent              check.go
+// Release builds and checks a tag's release: an archive and a bill of materials for each platform (pack.go, check.go),
+// the image with only the program as an OCI layout, the chart, and checksums. It needs no daemon and no secret, and only
+// the Go module proxy of the network. Equal commits give equal bytes. .ci/release runs it.
 package main
 
 import (
@@ -51,17 +46,17 @@ func run(out, tag string, platforms []string) error {
 	return r.check()
 }
 
-// release is what is built of one commit.
+// release is the build of one commit.
 type release struct {
-	src       string // the files of the commit, without what is not committed
+	src       string // the commit's files
 	out       string
 	version   string // without a v
 	commit    string
-	at        time.Time // of the commit; every file has it
+	at        time.Time // the commit's time, for every file
 	platforms []string  // such as linux/amd64
 }
 
-// name is the archive's and the bill's for a platform, without an ending.
+// name returns a platform's file name of archive and bill, without an ending.
 func (r *release) name(platform string) string {
 	return filepath.Join(r.out, "pawl-"+strings.ReplaceAll(platform, "/", "-"))
 }
@@ -72,7 +67,7 @@ func (r *release) layout() string { return filepath.Join(r.out, "image") }
 
 var chartVersion = regexp.MustCompile(`(?m)^version: (\S+)\nappVersion: (\S+)$`)
 
-// read takes the files of HEAD, and the version of its chart.
+// read reads the files of HEAD and the chart's version.
 func (r *release) read(tag string) error {
 	head, err := output(".", "git", "show", "--no-patch", "--format=%H %ct", "HEAD")
 	if err != nil {
@@ -137,7 +132,6 @@ func (r *release) build() error {
 	return r.sum()
 }
 
-// program is pawl for one platform.
 type program struct {
 	platform string
 	data     []byte
@@ -168,7 +162,7 @@ func (r *release) compile(platform string) (program, error) {
 	return program{platform, data}, err
 }
 
-// output runs a command in a folder and returns what it printed, trimmed.
+// output runs a command in a folder and returns its trimmed output.
 func output(dir string, command ...string) (string, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = dir

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// entry is a file of an archive. Root owns it, and it has the commit's date.
+// entry is a file of an archive, owned by root, with the commit's date.
 type entry struct {
 	name string
 	mode int64
@@ -61,7 +61,7 @@ func (r *release) tarGzip(to string, entries []entry) error {
 	return os.WriteFile(to, out.Bytes(), 0o644)
 }
 
-// beside are the files that an archive holds beside the program.
+// beside lists an archive's files in addition to the program.
 var beside = []string{"CHANGELOG.md", "LICENSE", "README.md", "config/deploy/pawl.service", "config/example.yml"}
 
 func (r *release) archive(p program) error {
@@ -76,7 +76,7 @@ func (r *release) archive(p program) error {
 	return r.tarGzip(r.name(p.platform)+".tar.gz", entries)
 }
 
-// packChart packs the chart as helm package does, with the commit's date.
+// packChart packs the chart like helm package, with the commit's date.
 func (r *release) packChart() error {
 	files := os.DirFS(filepath.Join(r.src, "config/deploy/helm"))
 	var entries []entry
@@ -94,10 +94,10 @@ func (r *release) packChart() error {
 	return r.tarGzip(r.chart(), entries)
 }
 
-// imageProgram is where the image has the program, and where the Dockerfile takes it from.
+// imageProgram is the program's path in the image, for the Dockerfile.
 const imageProgram = "usr/local/bin/pawl"
 
-// image writes the image that holds only the program, for all platforms. The images with agents take it from there.
+// image writes the image with only the program, for all platforms. The images with agents copy it from there.
 func (r *release) image(programs []program) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range programs {
@@ -150,10 +150,10 @@ func (r *release) imageFor(p program) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// sumsName is the file of checksums, as sha256sum reads it. The image needs none: its files are named by theirs.
+// sumsName is the file of checksums for sha256sum. The image's files are named by their checksums.
 const sumsName = "SHA256SUMS"
 
-// sums are the checksums of the files in the folder, one a line.
+// sums returns the checksums of the folder's files, one per line.
 func (r *release) sums() (string, error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Build makes the program the way a release is made.
+// Build builds the program like a release.
 func Build(ctx context.Context, bin string) error {
 	root, err := ProjectRoot(ctx)
 	if err != nil {
@@ -18,7 +18,7 @@ func Build(ctx context.Context, bin string) error {
 	return BuildGo(ctx, root, bin, "./cmd/pawl")
 }
 
-// BuildGo builds a package of the module in dir, with more flags of go build.
+// BuildGo builds a package of the module in dir with additional flags.
 func BuildGo(ctx context.Context, dir, bin, pkg string, flags ...string) error {
 	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", bin}
 	args = append(args, flags...)
@@ -31,7 +31,7 @@ func BuildGo(ctx context.Context, dir, bin, pkg string, flags ...string) error {
 	return nil
 }
 
-// ProjectRoot is the folder above lab/, whose program is measured.
+// ProjectRoot returns the folder above lab/.
 func ProjectRoot(ctx context.Context) (string, error) {
 	file, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package rig is the world of the lab's measurements: a fake GitHub in this process, and the built program that serves
-// in a process of its own.
+// Package rig gives the lab's measurements a fake GitHub in this process, and the built program as a server process.
 package rig
 
 import (
@@ -21,34 +20,30 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The names of every measurement.
 const (
 	Repo   = "acme/widgets"
 	Writer = "ada"     // may write
-	Reader = "mallory" // may read, so what she says is ignored
+	Reader = "mallory" // may read; ignored
 	Secret = "a webhook secret of some length"
 )
 
-// Rig is a fake GitHub in this process and, once started, the program serving in
-// a process of its own.
+// Rig is a fake GitHub and, once started, the server process.
 type Rig struct {
 	World  *fakegithub.Server
 	Bin    string
 	Dir    string // configuration, database, data, agent
-	DSN    string // the database's address; empty for SQLite in Dir
+	DSN    string // database address; empty for SQLite in Dir
 	Addr   string
 	Server *exec.Cmd
 	Exited chan error
 }
 
-// New makes a world with one repository, and a configuration whose only
-// backend is a shell script. more is YAML after the fixed part, mode that of the
-// sandbox, stream how the script's output is read.
+// New creates a world with one repository, and a configuration whose backend is a shell script. mode is the
+// sandbox's, stream the format of the script's output, more additional YAML.
 func New(ctx context.Context, bin, dir, script, stream, mode, more string) (r *Rig, err error) {
 	return NewAt(ctx, time.Now, bin, dir, script, stream, mode, more)
 }
 
-// NewAt makes a world whose clock is now.
 func NewAt(ctx context.Context, now func() time.Time, bin, dir, script, stream, mode, more string) (r *Rig, err error) {
 	world, err := fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now})
 	if err != nil {
@@ -92,7 +87,7 @@ backends:
 	)
 }
 
-// FreeAddress is one that nobody listened on a moment ago.
+// FreeAddress returns an address without a listener.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,13 +105,12 @@ func (r *Rig) Database() string {
 	return "sqlite:" + filepath.Join(r.Dir, "pawl.db")
 }
 
-// UseDatabase has servers use another database than the file in Dir.
+// UseDatabase sets the servers' database instead of the file in Dir.
 func (r *Rig) UseDatabase(dsn string) error {
 	r.DSN = dsn
 	return r.Rewrite("sqlite:pawl.db", dsn)
 }
 
-// Rewrite replaces a text of the configuration.
 func (r *Rig) Rewrite(before, after string) error {
 	path := filepath.Join(r.Dir, "pawl.yml")
 	text, err := os.ReadFile(path)
@@ -129,8 +123,7 @@ func (r *Rig) Rewrite(before, after string) error {
 	return os.WriteFile(path, bytes.Replace(text, []byte(before), []byte(after), 1), 0o600)
 }
 
-// Start runs the program and returns how long it took from exec until /healthz
-// answered 200, which it does when the server takes webhooks.
+// Start runs the program and returns the time from exec until /healthz answers 200.
 func (r *Rig) Start(ctx context.Context) (time.Duration, error) {
 	log, err := os.OpenFile(r.logFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -168,7 +161,7 @@ func (r *Rig) Start(ctx context.Context) (time.Duration, error) {
 
 func (r *Rig) logFile() string { return filepath.Join(r.Dir, "server.log") }
 
-// LogEnd is the end of the server's log, for errors.
+// LogEnd returns the end of the server's log, for errors.
 func (r *Rig) LogEnd() []byte {
 	text, err := os.ReadFile(r.logFile())
 	if err != nil {
@@ -177,7 +170,6 @@ func (r *Rig) LogEnd() []byte {
 	return bytes.TrimSpace(text[max(0, len(text)-4096):])
 }
 
-// Stop ends the server and waits for it.
 func (r *Rig) Stop() error {
 	if r.Server == nil || r.Server.Process == nil {
 		return nil
@@ -193,7 +185,7 @@ func (r *Rig) Stop() error {
 
 func (r *Rig) Close() error { return errors.Join(r.Stop(), r.World.Close()) }
 
-// Until asks again and again whether something is so.
+// Until polls a condition.
 func (r *Rig) Until(ctx context.Context, what string, cond func() (bool, error)) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -213,7 +205,7 @@ func (r *Rig) Until(ctx context.Context, what string, cond func() (bool, error))
 	}
 }
 
-// Settled waits until every delivery was sent and handled and no step is due.
+// Settled waits until all deliveries are handled and no step is due.
 func (r *Rig) Settled(ctx context.Context, db *store.Store) error {
 	return r.Until(ctx, "quiet", func() (bool, error) {
 		if err := r.World.WaitDelivered(ctx); err != nil {
@@ -224,8 +216,8 @@ func (r *Rig) Settled(ctx context.Context, db *store.Store) error {
 	})
 }
 
-// Solve opens an issue, lets the writer ask for a solution, and returns the
-// thread and its log when the attempt has ended and whatever follows is done.
+// Solve opens an issue, gives the command to solve it, and returns the thread and its log after the attempt and
+// everything that follows.
 func (r *Rig) Solve(ctx context.Context, db *store.Store) (thread.ID, []thread.Event, error) {
 	t := thread.ID{Owner: "acme", Name: "widgets"}
 	n, err := r.World.OpenIssue(Repo, Writer, "A second line", "Please add a second line to a.txt.")
@@ -243,7 +235,7 @@ func (r *Rig) Solve(ctx context.Context, db *store.Store) (thread.ID, []thread.E
 	return t, events, err
 }
 
-// Solved is the log of a thread once its attempt has ended and whatever follows is done.
+// Solved returns a thread's log after the attempt and everything that follows.
 func (r *Rig) Solved(ctx context.Context, db *store.Store, t thread.ID) (events []thread.Event, err error) {
 	err = r.Until(ctx, "the end of the attempt", func() (bool, error) {
 		if events, err = db.Events(ctx, t, 0); err != nil {

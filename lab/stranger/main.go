@@ -23,7 +23,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// The bounds of a first solved issue.
+// Bounds for the first solved issue.
 const (
 	maxCommands = 5
 	fromSources = 5 * time.Minute
@@ -43,10 +43,10 @@ func main() {
 	}
 }
 
-// inside is the argument with which this program runs in the root.
+// inside is the argument for running in the root.
 const inside = "inside"
 
-// run plays all four ways, or with the path of a program those two that need it.
+// run plays all four ways, or with a program's path the two that need it.
 func run(args []string) error {
 	if len(args) == 0 || args[0] != inside {
 		folder, err := os.MkdirTemp("", "stranger-")
@@ -55,8 +55,8 @@ func run(args []string) error {
 		}
 		return errors.Join(enter(folder, strings.Join(args, " ")), os.RemoveAll(folder))
 	}
-	var program string                               // that is there, or what the sources were built to
-	if data, err := os.ReadFile(given); err == nil { // as a release is downloaded
+	var program string                               // given, or built from the sources
+	if data, err := os.ReadFile(given); err == nil { // like a downloaded release
 		program = filepath.Join(home, "pawl")
 		if err := errors.Join(os.MkdirAll(home, 0o755), os.WriteFile(program, data, 0o755)); err != nil {
 			return err
@@ -81,20 +81,20 @@ func run(args []string) error {
 // visit is one way from nothing to a solved issue.
 type visit struct {
 	hook, home, dir, program string
-	built                    bool // the program was there already
+	built                    bool // the program was given
 	world                    *fakegithub.Server
 	model                    *fakeprovider.Server
 	steps                    []step
 	began                    time.Time
-	took                     time.Duration // in all; zero where it did not come to an end
+	took                     time.Duration // in total; zero if unfinished
 }
 
-// step is one thing that took time; only what is typed counts as a command.
+// step is a timed step; only typed ones count as commands.
 type step struct {
 	text  string
 	typed bool
 	took  time.Duration
-	work  time.Duration // of processors; zero where it goes on
+	work  time.Duration // processor time; zero if it continues
 }
 
 func (v *visit) play() (err error) {
@@ -159,7 +159,7 @@ func (v *visit) types(ctx context.Context, line string) error {
 	return nil
 }
 
-// follow starts a command and gives what it prints up to a line that says something.
+// follow starts a command and returns its output up to a matching line.
 func (v *visit) follow(ctx context.Context, line string, says *regexp.Regexp) (cmd *exec.Cmd, found []string, rest *bufio.Reader, err error) {
 	cmd = v.command(ctx, line+" 2>&1")
 	out, err := cmd.StdoutPipe()
@@ -177,7 +177,7 @@ func (v *visit) follow(ctx context.Context, line string, says *regexp.Regexp) (c
 			return cmd, found, rest, nil
 		}
 		if err != nil {
-			_ = cmd.Wait() // what it said is the reason
+			_ = cmd.Wait() // its output is the reason
 			return nil, nil, nil, fmt.Errorf("%s ended:\n%s", line, said.String())
 		}
 	}
@@ -189,8 +189,7 @@ var (
 	serves   = regexp.MustCompile(`"message":"pawl serves"`)
 )
 
-// setup is the command and what the person does in the browser: open the page, press the button at GitHub, and install
-// the App.
+// setup runs the command and acts as the user in the browser: open the page, press GitHub's button, install the App.
 func (v *visit) setup(ctx context.Context) error {
 	line, began := "pawl setup --github "+v.world.WebURL(), time.Now()
 	if v.hook == "webhook" {
@@ -208,7 +207,7 @@ func (v *visit) setup(ctx context.Context) error {
 	if form == nil || asks == nil {
 		return fmt.Errorf("the page has no form:\n%s", page)
 	}
-	resp, err := http.PostForm(html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(asks[1])}}) // and follows back
+	resp, err := http.PostForm(html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(asks[1])}}) // follows the redirect back
 	if err != nil {
 		return err
 	}
@@ -232,7 +231,7 @@ func get(address string) (string, error) {
 	return string(text), err
 }
 
-// serve is the command, the comment on an issue, and the wait for a verified pull request.
+// serve runs the command, comments on an issue, and waits for a verified pull request.
 func (v *visit) serve(ctx context.Context) error {
 	line, began := "pawl serve --config pawl.yml", time.Now()
 	cmd, _, rest, err := v.follow(ctx, "exec "+line, serves)
@@ -240,7 +239,7 @@ func (v *visit) serve(ctx context.Context) error {
 		return err
 	}
 	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it is over
+		_ = cmd.Process.Signal(syscall.SIGTERM) // done
 		_, _ = io.Copy(io.Discard, rest)
 		_ = cmd.Wait()
 	}()
@@ -271,13 +270,13 @@ func (v *visit) serve(ctx context.Context) error {
 	}
 }
 
-// table prints the steps. An error says that they were too many or took too long.
+// table prints the steps. An error reports too many commands or too much time.
 func (v *visit) table() error {
 	from, bound := "from the sources", fromSources
 	if v.built {
 		from, bound = "with the program", withProgram
 	}
-	load, _ := os.ReadFile("/proc/loadavg") // it is only told
+	load, _ := os.ReadFile("/proc/loadavg") // only for information
 	fmt.Printf("\nTo the first solved issue %s, by %s (%d processors, load %.5s):\n\n", from, v.hook, runtime.NumCPU(), load)
 	typed := 0
 	for i, s := range v.steps {
@@ -286,14 +285,14 @@ func (v *visit) table() error {
 			number = fmt.Sprint(i + 1)
 			typed++
 		}
-		if s.work >= time.Second { // on a busy machine a command takes longer than its work
+		if s.work >= time.Second { // on a busy machine a command takes longer than its processor time
 			s.text += fmt.Sprintf(" (%.0f s of processors)", s.work.Seconds())
 		}
 		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)
 	}
 	if v.took == 0 {
 		fmt.Printf("     it did not come to an end\n")
-		return nil // play says why
+		return nil // play reports why
 	}
 	fmt.Printf("     %7.1f s  in all, %s\n", v.took.Seconds(), policy.Plural(typed, "command"))
 	if v.took > bound || typed > maxCommands {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// What the root has beside an empty home.
+// The root's folders in addition to an empty home.
 const (
-	sources = "/sources" // the repository, to be cloned
+	sources = "/sources" // the repository to clone
 	modules = "/modules" // a module proxy
-	tools   = "/tools"   // the agent that is installed already
-	given   = "/pawl"    // the program, where it is made already
+	tools   = "/tools"   // the installed agent
+	given   = "/pawl"    // the given program
 	home    = "/home/stranger"
 )
 
-// script stands in for Codex where testdata/clis is not installed.
+// script replaces Codex if testdata/clis is not installed.
 const script = `#!/bin/sh
 [ "$1" = --version ] && { echo codex-cli 0.169.0; exit; }
 cat >/dev/null
@@ -28,8 +28,8 @@ echo '{"type":"item.completed","item":{"id":"item_2","type":"agent_message","tex
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'
 `
 
-// enter runs this program again in an empty root.
-// The host's /proc stays whole: where parts of it are covered, the kernel lets no sandbox in the root have its own.
+// enter runs this program again in an empty root. The host's /proc stays whole: otherwise the kernel refuses /proc to
+// sandboxes in the root.
 func enter(folder, program string) error {
 	own, err := os.Executable()
 	if err != nil {
@@ -43,7 +43,7 @@ func enter(folder, program string) error {
 	if err != nil {
 		return fmt.Errorf("go env GOMODCACHE: %w", err)
 	}
-	// It may be a link to where another clone has it.
+	// May be a link to another clone.
 	installed, err := filepath.EvalSymlinks(filepath.Join(repo, "testdata/clis/node_modules"))
 	agent, path := filepath.Dir(installed), tools+"/node_modules/.bin"
 	if err == nil {

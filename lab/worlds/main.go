@@ -1,13 +1,11 @@
-// Worlds lets Pawl's choice of a backend, and the rules of the textbooks, play made-up worlds of 16 weeks. It prints
-// the share of the regret of uniform choice that each saves, in per cent, with the 95 % bootstrap interval over the
-// seeds. Regret counts the good attempts that the best backend of the moment would have had more. The last column
-// tells by how many points the best other rule is ahead; below zero Pawl is. Run `go run ./worlds` in lab/; 200 seeds
-// take about ten minutes on two cores.
+// Worlds compares Pawl's choice of a backend with textbook rules in simulated worlds of 16 weeks. It prints the share
+// of uniform choice's regret that each rule saves, in per cent, with a 95 % bootstrap interval over the seeds. Regret
+// counts the additional good attempts of the currently best backend. The last column is the lead of the best other
+// rule in points; below zero Pawl leads. Run `go run ./worlds` in lab/; 200 seeds take about ten minutes on two
+// cores.
 //
-//	question                                        file
-//	which worlds are there, and what is printed     main.go
-//	how do the rules choose, how is regret counted  play.go
-//	how do made-up backends and signals behave      policy/learning/learningtest
+// main.go has the worlds and the output, play.go the rules and the regret, policy/learning/learningtest the simulated
+// backends and signals.
 package main
 
 import (
@@ -74,7 +72,7 @@ func scenarios() []learningtest.Scenario {
 	return all
 }
 
-// places are the sizes of the made-up worlds.
+// places lists the simulated worlds' sizes.
 func places() []learningtest.Place {
 	return []learningtest.Place{
 		{Arms: 2, Weekly: 5},
@@ -85,7 +83,7 @@ func places() []learningtest.Place {
 	}
 }
 
-// behind is by how many points the best other rule is ahead of Pawl.
+// behind returns the best other rule's lead over Pawl in points.
 func (t table) behind() (points interval, by string) {
 	most := math.Inf(-1)
 	for _, c := range choosers() {

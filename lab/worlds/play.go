@@ -16,27 +16,26 @@ import (
 	"github.com/pawlbot/pawl/policy/learning/learningtest"
 )
 
-// world is a made-up world in which choosers play.
+// world is a simulated world for choosers.
 type world struct{ learningtest.World }
 
-// chooser is a way to choose: by what was graded so far, how each arm did.
+// chooser is a rule of choice.
 type chooser struct {
 	name string
-	// choose gives an arm for attempt i. The chance is the attempt's own.
+	// choose returns an arm for attempt i; chance belongs to the attempt.
 	choose func(w world, rows []learning.Graded, seen []seen, i int, chance *rand.Rand) int
 }
 
-// seen is what a textbook's rule knows of an attempt: the unchecked grade.
+// seen is a textbook rule's knowledge of an attempt: the unchecked grade.
 type seen struct {
 	arm    int
 	reward float64
 	known  bool
 }
 
-// ours is the name of the real one.
 const ours = "Pawl"
 
-// choosers are Pawl and the rules of the textbooks. Theirs have the unchecked grades, no context and no configured order.
+// choosers returns Pawl and the textbook rules, which get unchecked grades, no context and no configured order.
 func choosers() []chooser {
 	return []chooser{
 		{name: ours},
@@ -44,7 +43,7 @@ func choosers() []chooser {
 			return distuv.Beta{Alpha: 1 + sum, Beta: 1 + n - sum, Src: chance}.Rand()
 		})},
 		{name: "Gaussian Thompson", choose: byArm(func(n, sum, _ float64, _ int, chance *rand.Rand) float64 {
-			// Variance of a reward 0.12, prior mean 0.5 with variance 0.0625: the same as Pawl's.
+			// Reward variance 0.12, prior mean 0.5 with variance 0.0625: Pawl's numbers.
 			precision := 1/0.0625 + n/0.12
 			return (0.5/0.0625+sum/0.12)/precision + chance.NormFloat64()/math.Sqrt(precision)
 		})},
@@ -65,10 +64,10 @@ func choosers() []chooser {
 	}
 }
 
-// greedy takes the arm with the highest mean; one that has no reward yet is worth 0.5.
+// greedy takes the arm with the highest mean; an arm without rewards has 0.5.
 var greedy = byArm(func(n, sum, _ float64, _ int, _ *rand.Rand) float64 { return (0.5 + sum) / (1 + n) })
 
-// byArm takes the arm whose number is highest, of equal ones the first.
+// byArm takes the arm with the highest number, the first of equal ones.
 func byArm(number func(n, sum, all float64, arm int, chance *rand.Rand) float64) func(world, []learning.Graded, []seen, int, *rand.Rand) int {
 	return func(w world, _ []learning.Graded, history []seen, _ int, chance *rand.Rand) int {
 		n, sum, all := make([]float64, w.Arms), make([]float64, w.Arms), 0.0
@@ -87,17 +86,16 @@ func byArm(number func(n, sum, all float64, arm int, chance *rand.Rand) float64)
 	}
 }
 
-// late is a signal that has not come yet.
 type late struct {
 	row    int
 	signal learning.Signal
 }
 
-// learnEvery is how often the real one learns anew in these worlds; a server does within seconds.
+// learnEvery is how often Pawl relearns in these worlds; a server does so within seconds.
 const learnEvery = 24 * time.Hour
 
-// play lets a chooser choose every attempt, and gives the regret of each: against the arm that is best then and there.
-// What people say comes when it comes.
+// play lets a chooser choose every attempt, and returns each attempt's regret against the best arm at the time.
+// Signals of people come late.
 func (w world) play(c chooser) []float64 {
 	options := make([]policy.Option, w.Arms)
 	for k := range options {
@@ -144,7 +142,7 @@ func see(arm int, row learning.Graded) seen {
 	return seen{arm, g.Value, g.Known}
 }
 
-// uniform is the expected regret of choosing evenly.
+// uniform returns the expected regret of uniform choice.
 func (w world) uniform() float64 {
 	sum := 0.0
 	for _, q := range w.Quality {
@@ -156,10 +154,9 @@ func (w world) uniform() float64 {
 	return sum
 }
 
-// weeks are how long a world is played.
 const weeks = 16
 
-// table is the share of uniform choice's regret that each chooser saves, by seed.
+// table has each chooser's regret by seed.
 type table struct {
 	learningtest.Seed
 	uniform []float64
@@ -167,7 +164,7 @@ type table struct {
 	eight   map[string][]float64 // after eight weeks
 }
 
-// playAll plays a number of seeds of each scenario at each place, on all processors.
+// playAll plays some seeds of each scenario at each place, on all processors.
 func playAll(seeds int, of []learningtest.Scenario, places []learningtest.Place) []table {
 	var tables []table
 	for _, s := range of {
@@ -209,7 +206,7 @@ func playAll(seeds int, of []learningtest.Scenario, places []learningtest.Place)
 	return tables
 }
 
-// saved is the share of uniform choice's regret that a chooser saves, of the means over the seeds.
+// saved returns the share of uniform choice's regret that a chooser saves.
 func (t table) saved(name string) interval {
 	return over(func(m []float64) float64 { return 1 - m[0]/m[1] }, t.regret[name], t.uniform)
 }
@@ -217,11 +214,9 @@ func (t table) saved(name string) interval {
 // interval is a mean over the seeds with its 95 % bootstrap interval.
 type interval struct{ mean, low, high float64 }
 
-// resamples of the bootstrap over the seeds.
 const resamples = 500
 
-// over computes a number from the means of columns over the seeds, with the
-// interval that drawing other seeds gives.
+// over computes a number from the columns' means over the seeds, with its interval.
 func over(number func(means []float64) float64, columns ...[]float64) interval {
 	n := len(columns[0])
 	chance := rand.New(rand.NewPCG(1, 0))
@@ -244,7 +239,7 @@ func over(number func(means []float64) float64, columns ...[]float64) interval {
 	return interval{mean: compute(func(i int) int { return i }), low: drawn[resamples/40], high: drawn[resamples-1-resamples/40]}
 }
 
-// String is in points of a hundred.
+// String formats percentage points.
 func (i interval) String() string {
 	return fmt.Sprintf("%.0f [%.0f, %.0f]", 100*i.mean, 100*i.low, 100*i.high)
 }

@@ -1,8 +1,6 @@
-// Command dispatcher answers webhooks with go-githubapp's dispatcher and its
-// in-memory scheduler: what make bench compares Pawl's answers with. It checks the
-// signature as Pawl does, keeps a delivery in memory only, and logs from warnings
-// up. Arguments: address, secret, and what the handler does: "nothing", or "parse"
-// to read the comment and see that it is no command.
+// Command dispatcher answers webhooks with go-githubapp's dispatcher and its in-memory scheduler, for make bench. It
+// checks signatures, keeps deliveries only in memory, and logs warnings. Arguments: address, secret, and the
+// handler's work: "nothing", or "parse" to read the comment.
 package main
 
 import (
@@ -43,10 +41,8 @@ func serve(args []string) error {
 
 type comments struct{ parse bool }
 
-// Handles implements githubapp.EventHandler.
 func (comments) Handles() []string { return []string{"issue_comment"} }
 
-// Handle implements githubapp.EventHandler.
 func (c comments) Handle(_ context.Context, _, _ string, payload []byte) error {
 	if !c.parse {
 		return nil
