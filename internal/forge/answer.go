@@ -15,23 +15,22 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxAnswer limits one answer in bytes. The largest are a payload of 25 MB and a page of 100 comments of at most
-// 65,536 characters, four bytes each.
+// maxAnswer limits an answer in bytes: payloads reach 25 MB, a page of 100 comments 65,536 characters each.
 const maxAnswer = 32 << 20
 
-// answer is the result of one try: GitHub's answer, or that none arrived.
+// answer holds the result of one try.
 type answer struct {
 	path      string
-	sent      bool // false if the fence or the clock kept it back
-	status    int  // zero: no answer arrived
+	sent      bool // false if fence or clock stopped the request
+	status    int  // zero without an answer
 	header    http.Header
 	message   string
-	secondary bool  // GitHub called it a secondary limit
-	limit     bool  // GitHub's message is about a limit
-	err       error // why there is no usable answer
+	secondary bool  // a secondary limit by GitHub's message
+	limit     bool  // the message is about a limit
+	err       error // why the answer is unusable
 }
 
-// read reads an answer; broken is why it could not be read whole. A success must have some fields.
+// read reads an answer. broken is a read error. A success must have the fields in holds.
 func (a *answer) read(resp *http.Response, body []byte, broken error, holds []string) {
 	a.status, a.header = resp.StatusCode, resp.Header
 	switch {
@@ -52,7 +51,7 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 	}
 }
 
-// usable says why an answer is unusable: it must be JSON with the expected fields.
+// usable says why an answer is unusable: it must be JSON with the fields.
 func usable(body []byte, holds []string) error {
 	if len(holds) == 0 {
 		return json.Unmarshal(body, new(json.RawMessage))
@@ -70,11 +69,10 @@ func usable(body []byte, holds []string) error {
 	return nil
 }
 
-// limitWords are words about limits in GitHub's messages, in its older versions', and in the addresses of its pages
-// about limits.
+// limitWords match messages and page addresses about limits, from old and new GitHub versions.
 var limitWords = regexp.MustCompile(`(?i)rate[ -]limit|abuse detection|submitted too quickly`)
 
-// fullMessage joins GitHub's message with the details of a 422, which say what is wrong.
+// fullMessage joins GitHub's message and the details of a 422.
 func fullMessage(e github.ErrorResponse) string {
 	parts := []string{e.Message}
 	for _, detail := range e.Errors {
@@ -91,17 +89,17 @@ func fullMessage(e github.ErrorResponse) string {
 type class int
 
 const (
-	// done, or a redirect that may be followed.
+	// Done, or a redirect that may be followed.
 	done class = iota
-	// refused: GitHub said no, and will again.
+	// Refused for good.
 	refused
-	// limited: not done; ask again after a wait.
+	// Not done; retry after a wait.
 	limited
-	// unknown: perhaps done, perhaps not.
+	// Perhaps done.
 	unknown
 )
 
-// class decides what an answer means. After a 2xx that broke off GitHub may well have done the work.
+// class interprets an answer. After a broken 2xx, GitHub may have done the work.
 func (a answer) class() class {
 	switch {
 	case a.status == 0, a.err != nil, a.status >= 500, a.status == http.StatusRequestTimeout:
@@ -117,8 +115,8 @@ func (a answer) class() class {
 	}
 }
 
-// isLimit separates a limit from a refusal. GitHub uses 403 for a limit and for a missing permission. A 403 without
-// a reason is waited out.
+// isLimit distinguishes a limit from a missing permission, since GitHub uses 403 for both. A 403 without a reason
+// counts as a limit.
 func (a answer) isLimit() bool {
 	switch {
 	case a.status == http.StatusTooManyRequests:
@@ -132,7 +130,7 @@ func (a answer) isLimit() bool {
 	}
 }
 
-// isPage says that a refusal is a page for people, from a proxy or a firewall; GitHub's API answers in JSON.
+// isPage reports whether a refusal is an HTML page from a proxy or firewall.
 func (a answer) isPage() bool {
 	if a.status/100 != 4 {
 		return false
@@ -140,7 +138,7 @@ func (a answer) isPage() bool {
 	return strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
 }
 
-// saysWhen says that the status or the headers make an answer a limit, whatever its body is.
+// saysWhen reports whether status or headers show a limit.
 func (a answer) saysWhen() bool {
 	if a.status == http.StatusTooManyRequests {
 		return true
@@ -151,8 +149,8 @@ func (a answer) saysWhen() bool {
 	return exhausted(a.header)
 }
 
-// wantsPause says that GitHub wants no request for a time: after a limit, after the hour's last request, or during
-// an outage of known length.
+// wantsPause reports whether GitHub wants no requests: after a limit, the hour's last request, or an outage with an
+// end.
 func (a answer) wantsPause(now time.Time) bool {
 	if a.class() == limited {
 		return true
@@ -168,14 +166,13 @@ func (a answer) wantsPause(now time.Time) bool {
 	return says
 }
 
-// says looks for lower-case words in GitHub's message.
 func (a answer) says(words string) bool {
 	return strings.Contains(strings.ToLower(a.message), words)
 }
 
 func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
 
-// exhaustedUntil is the reset of a used-up hourly limit.
+// exhaustedUntil returns the reset of a used-up hourly limit.
 func exhaustedUntil(h http.Header) (reset time.Time, ok bool) {
 	if !exhausted(h) {
 		return time.Time{}, false
@@ -183,29 +180,26 @@ func exhaustedUntil(h http.Header) (reset time.Time, ok bool) {
 	return resetTime(h)
 }
 
-// unspecifiedWait is GitHub's rule if it names no time ("wait for at least one minute", best practices for the REST
-// API), and "an exponentially increasing amount of time" after that.
+// unspecifiedWait applies if GitHub names no time ("at least one minute", REST best practices). It doubles each time.
 const unspecifiedWait = time.Minute
 
-// longestWait limits the wait that an answer can ask for: the window of the hourly limit. A later time comes from a
-// wrong clock.
+// longestWait limits a requested wait to the hourly window; later times come from a wrong clock.
 const longestWait = time.Hour
 
-// limitEnds says until when GitHub wants no request, in its documented order: retry-after, the reset of an
-// exhausted hourly limit, one minute that doubles. secondary is true except for the hourly limit; named says that
-// GitHub gave a time.
+// limitEnds returns when to ask again, in GitHub's documented order: retry-after, hourly reset, one minute doubled.
+// secondary is false for the hourly limit; named means that GitHub gave a time.
 func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary, named bool) {
 	if after, ok := retryAfter(a.header, now); ok {
 		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header), true
 	}
 	if reset, ok := exhaustedUntil(a.header); ok {
-		// The reset is in whole seconds; one more avoids an early request.
+		// The reset is in whole seconds, so add one.
 		return now.Add(min(max(reset.Sub(now)+time.Second, time.Second), longestWait)), false, true
 	}
 	return now.Add(policy.Retry(strikes+1, unspecifiedWait, longestWait, 1)), true, false
 }
 
-// retryAfter is in seconds, as GitHub gives it, or a date (RFC 9110, 10.2.3), as proxies do.
+// retryAfter parses seconds, or a date (RFC 9110, 10.2.3) as proxies send it.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil && seconds >= 0 {

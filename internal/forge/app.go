@@ -19,24 +19,24 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// Apps asks as the App: its identity, its installations, its webhooks.
+// Apps sends requests as the App: identity, installations, webhooks.
 type Apps struct{ client *Client }
 
 type App struct {
 	ID   int64  `json:"id"`
 	Slug string `json:"slug"`
-	// Permissions maps a permission such as "checks" to "read" or "write".
+	// Permissions maps names such as "checks" to "read" or "write".
 	Permissions map[string]string `json:"permissions"`
-	Events      []string          `json:"events"` // the webhook events the App subscribes to
-	// Installations counts the accounts with the App.
+	Events      []string          `json:"events"` // subscribed webhook events
+	// Installations counts accounts with the App.
 	Installations int `json:"installations_count"`
-	// BotID and BotLogin name <slug>[bot], the author of the App's texts; BotID is 0 if GitHub knows no such user.
+	// BotID and BotLogin identify <slug>[bot], the author of the App's texts. BotID is 0 if the user does not exist.
 	BotID    int64  `json:"-"`
 	BotLogin string `json:"-"`
 }
 
-// Get asks GitHub for the App's identity, once. Of many concurrent calls, as after a start, one asks and the others
-// wait: an address may ask for users only 60 times an hour.
+// Get reads the App's identity once. Concurrent calls share one request, since GitHub allows 60 user look-ups an hour
+// per address.
 func (s Apps) Get(ctx context.Context) (App, error) {
 	select {
 	case known := <-s.client.self:
@@ -72,7 +72,7 @@ func (s Apps) askSelf(ctx context.Context) (app App, err error) {
 	return app, nil
 }
 
-// explainSelf explains a refused App identity: GitHub answers 404 for an unknown id.
+// explainSelf explains a refused identity. Unknown ids get a 404.
 func explainSelf(a answer) (hint string, kind error) {
 	hint, kind = explain(a)
 	switch kind {
@@ -82,7 +82,6 @@ func explainSelf(a answer) (hint string, kind error) {
 	return "compare github.app.integration_id with the App's settings page", ErrUnauthorized
 }
 
-// aboutNoThread keeps a refusal of the bot user from counting as the thread's.
 func aboutNoThread(err error) error {
 	if isOf(err, ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled) {
 		return fmt.Errorf("%w: %s", ErrUnavailable, err)
@@ -90,9 +89,8 @@ func aboutNoThread(err error) error {
 	return err
 }
 
-// userID looks up a user without credentials, which works on github.com. If that is forbidden (an Enterprise Server
-// in private mode) or used up (60 an hour per address), it takes a token that can only read metadata; the App's JWT
-// does not work for users.
+// userID looks up a user without credentials. If GitHub refuses that (private mode, or 60 an hour per address),
+// userID takes a token with metadata access. The App's JWT does not work for users.
 func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
 	var user feedback.Actor
@@ -118,8 +116,8 @@ func isOf(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// HookRanges are GitHub's webhook source addresses (docs.github.com, "Get GitHub meta information"). An Enterprise
-// Server names none.
+// HookRanges returns GitHub's webhook addresses (docs.github.com, "Get GitHub meta information"). Enterprise Servers
+// list none.
 func (s Apps) HookRanges(ctx context.Context) ([]netip.Prefix, error) {
 	var meta struct {
 		Hooks []netip.Prefix `json:"hooks"`
@@ -133,7 +131,7 @@ func (s Apps) HookRanges(ctx context.Context) ([]netip.Prefix, error) {
 	return meta.Hooks, nil
 }
 
-// Installation is the App's installation for a repository. ErrNotFound: it is not installed there.
+// Installation returns the App's installation in a repository, or ErrNotFound.
 func (s Apps) Installation(ctx context.Context, repo Repo) (id int64, err error) {
 	if err := repo.validate(); err != nil {
 		return 0, err
@@ -165,7 +163,7 @@ func (s Apps) metadataToken(ctx context.Context) (installation int64, token stri
 	return installation, made.GetToken(), err
 }
 
-// NewApp is an App from a manifest, with its secrets.
+// NewApp holds an App made from a manifest, and its secrets.
 type NewApp struct {
 	ID            int64          `json:"id"`
 	Slug          string         `json:"slug"`
@@ -173,18 +171,17 @@ type NewApp struct {
 	HTMLURL       string         `json:"html_url"`
 	WebhookSecret string         `json:"webhook_secret"`
 	PrivateKey    string         `json:"pem"`
-	ClientID      string         `json:"client_id"` // of the App's login, with its secret
+	ClientID      string         `json:"client_id"` // for logins by the App
 	ClientSecret  string         `json:"client_secret"`
 }
 
-// codePattern keeps a code from changing the request's path; GitHub shows 40 hexadecimal digits.
+// codePattern keeps codes from changing the path; GitHub's have 40 hexadecimal digits.
 var codePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
 func ValidCode(code string) bool { return codePattern.MatchString(code) }
 
-// ConvertManifest exchanges a manifest's code for the new App (docs.github.com, "Registering a GitHub App from a
-// manifest"). The code is the credential, good once and for an hour: a request whose answer was lost may have used
-// it up, and is tried three times nevertheless.
+// ConvertManifest exchanges a manifest's code for the App (docs.github.com, "Registering a GitHub App from a
+// manifest"). A code works once within an hour. Lost answers are retried although the code may be used up.
 func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made NewApp, err error) {
 	api, err := baseURL(apiURL)
 	if err != nil {
@@ -202,7 +199,7 @@ func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made 
 		method: http.MethodPost, route: route, args: []any{code}, as: anonymous, holds: []string{"id", "pem"}, explain: explainConversion,
 	}, &made)
 	if failed, ok := errors.AsType[*Error](err); ok {
-		failed.Path = route // the code is a credential until it is used
+		failed.Path = route // an unused code is a credential
 	}
 	if err != nil {
 		return NewApp{}, fmt.Errorf("convert the manifest: %w", err)
@@ -219,20 +216,20 @@ func explainConversion(a answer) (hint string, kind error) {
 	return hint, kind
 }
 
-// tokenMargin is the least remaining life of a token that is returned (GitHub's live one hour), so that a push can
-// finish.
+// tokenMargin is the minimum remaining life of a returned token, so that a push can finish. GitHub's tokens live an
+// hour.
 const tokenMargin = 5 * time.Minute
 
-// tokenKey names a repository by its id, or by name if that is unknown: a rename keeps the token.
+// tokenKey identifies a repository by id, or by name without one.
 type tokenKey struct {
 	installation, id int64
 	name             string
 }
 
-// tokenSlot holds one token and is empty while it is made, so that concurrent calls make one.
+// tokenSlot holds a token; it is empty while a call makes one.
 type tokenSlot chan token
 
-// token is a token from GitHub; its zero value has expired.
+// token is expired if zero.
 type token struct {
 	value   string
 	expires time.Time
@@ -252,7 +249,7 @@ func (s *state) slot(repo Repo) tokenSlot {
 	return s.tokens[key]
 }
 
-// drop forgets a refused token, but not a newer one; an empty refused drops any.
+// drop forgets a refused token but no newer one. An empty refused drops any token.
 func (s *state) drop(repo Repo, refused string) {
 	slot := s.slot(repo)
 	known := <-slot
@@ -262,9 +259,8 @@ func (s *state) drop(repo Repo, refused string) {
 	slot <- known
 }
 
-// Token returns an installation token for this repository only, with Pawl's permissions, for five minutes or more,
-// for REST and git (user x-access-token). It is a secret: it must not reach an agent, an argument list, a file or a
-// log.
+// Token returns an installation token for one repository with Pawl's permissions, valid for at least five minutes,
+// for REST and git (user x-access-token). Keep the secret from agents, arguments, files and logs.
 func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	if err := repo.validate(); err != nil {
 		return "", err
@@ -299,10 +295,9 @@ func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	return known.value, nil
 }
 
-// Forget drops a token that a git push was refused with; the next Token makes a fresh one.
+// Forget drops a token that git was refused with.
 func (s Apps) Forget(repo Repo) { s.client.drop(repo, "") }
 
-// narrow asks for a token for this repository only.
 func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTokenOptions {
 	if r.ID == 0 {
 		return &github.InstallationTokenOptions{Permissions: to, Repositories: []string{r.Name}}
@@ -310,7 +305,7 @@ func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTok
 	return &github.InstallationTokenOptions{Permissions: to, RepositoryIDs: []int64{r.ID}}
 }
 
-// mint makes a token. An extra token is harmless, so it is repeated after a lost answer.
+// mint requests a token. It retries lost answers, since an extra token is harmless.
 func (s Apps) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (made github.InstallationToken, err error) {
 	_, err = s.client.do(ctx, request{
 		method: http.MethodPost, route: "/app/installations/{installation}/access_tokens", args: []any{installation}, body: opts, as: asApp,
@@ -319,8 +314,7 @@ func (s Apps) mint(ctx context.Context, installation int64, opts *github.Install
 	return made, err
 }
 
-// explainMint explains a refused token: 404 after the App was uninstalled, 422 if the repository is not part of the
-// installation or a permission is missing; explain knows the 403 of a suspended installation.
+// explainMint explains a refused token: 404 after uninstallation, 422 if the repository or a permission is missing.
 func explainMint(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusNotFound:

@@ -11,14 +11,13 @@ import (
 	"github.com/hashicorp/golang-lru/simplelru"
 )
 
-// Bounds of the cache, in bytes. A page of comments is seldom larger than maxKept.
+// Cache sizes in bytes.
 const (
 	maxKept  = 256 << 10
 	maxCache = 8 << 20
 )
 
-// caching is the RoundTripper that asks with ETags: an unchanged answer costs nothing of the hourly limit. It never
-// answers without asking GitHub.
+// caching is a RoundTripper that revalidates by ETag. Unchanged answers do not count towards the hourly limit.
 type caching struct {
 	next  http.RoundTripper
 	cache *cache
@@ -33,7 +32,7 @@ func (k caching) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(resp.Body) // httpcache keeps what was read to its end
+	body, err := io.ReadAll(resp.Body) // httpcache stores bodies that were read to the end
 	_ = resp.Body.Close()
 	if err != nil {
 		return nil, err
@@ -43,8 +42,7 @@ func (k caching) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// revalidating tells httpcache what to keep, whatever GitHub says: short answers with an ETag, for revalidation
-// only. Vary names the cache's keys.
+// revalidating makes httpcache store short answers with an ETag for revalidation only.
 type revalidating struct{ next http.RoundTripper }
 
 func (v revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -71,7 +69,7 @@ func (c *call) keeps(req *http.Request, resp *http.Response) bool {
 	}
 }
 
-// cache keeps answers up to a number of bytes, least recently used out first.
+// cache stores answers and evicts the least recently used.
 type cache struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU
@@ -80,12 +78,12 @@ type cache struct {
 
 func newCache() *cache {
 	c := &cache{}
-	// The LRU's own limit counts answers; this one counts bytes.
+	// The LRU counts answers; this limit counts bytes.
 	c.kept, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= len(gone.([]byte)) })
 	return c
 }
 
-// of is the cache's part for one caller, by the key of its limiter: GitHub answers each installation separately.
+// of returns a caller's part of the cache, since GitHub answers each installation separately.
 func (c *cache) of(caller int64) httpcache.Cache {
 	return cacheOf{c, strconv.FormatInt(caller, 10) + " "}
 }

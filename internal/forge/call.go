@@ -28,26 +28,26 @@ const (
 )
 
 type request struct {
-	method  string // empty means GET
-	route   string // the path; {owner} and {repo} are the repository's, other braces are args in order
+	method  string // empty for GET
+	route   string // path; {owner} and {repo} come from repo, other braces from args in order
 	args    []any
 	query   url.Values
-	body    any // as JSON; nil for none
+	body    any // JSON, or nil
 	as      credentials
-	repo    Repo    // its token is used with asInstallation; with asToken only its installation counts
-	token   string  // the token for asToken, or from Token for asInstallation
+	repo    Repo    // supplies the token for asInstallation; only the installation for asToken
+	token   string  // token for asToken, or from Token
 	urgency urgency // its priority within the limits
-	reads   bool    // a POST that changes nothing
-	lags    bool    // a 404 may come from a replica that does not know the thing yet
-	// once says that the answer is not read again, and not worth caching.
+	reads   bool    // the POST changes nothing
+	lags    bool    // a 404 may come from a lagging replica
+	// once disables caching.
 	once bool
-	// location says that the answer is a redirect to any host, which is not followed.
+	// location expects a redirect to any host and does not follow it.
 	location bool
-	// holds names the fields of a valid answer.
+	// holds names required fields of the answer.
 	holds []string
-	// find looks up whether a creation with a lost answer was done; nil: repeating it is harmless.
+	// find looks for a creation whose answer was lost; nil if repeating is harmless.
 	find func(context.Context) (bool, error)
-	// explain replaces the function explain for final answers; nil keeps it.
+	// explain replaces the default explain for final answers.
 	explain func(answer) (hint string, kind error)
 }
 
@@ -82,39 +82,38 @@ func (r request) limitKey() int64 {
 	}
 }
 
-// call is a request in progress. The chain's RoundTrippers find it in the request's context.
+// call is a request in progress, found in the request's context.
 type call struct {
 	request
 	*Client
-	patience  time.Duration // remaining waits for limits
-	placed    time.Time     // when it got its slot within the limits
-	mayBeLate bool          // it is sent however late it is ready
+	patience  time.Duration // remaining wait for limits
+	placed    time.Time     // time of its slot
+	mayBeLate bool          // send the request even if late
 	last      answer
-	ended     error // the chain's final error
+	ended     error // final error of the chain
 }
 
 type callKey struct{}
 
 func callOf(req *http.Request) *call { return req.Context().Value(callKey{}).(*call) }
 
-// chain is the RoundTrippers of each request, from the outermost to the network.
+// chain returns the RoundTrippers of a request, outermost first.
 func (c *Client) chain() http.RoundTripper {
 	sending := caching{next: wire{}, cache: c.cache}
 	return retrying{refreshing{pacing{authorizing{sending}}}}
 }
 
-// errFound says that a write with a lost answer was done.
+// errFound means that a write with a lost answer was done.
 var errFound = errors.New("found at GitHub")
 
-// do sends a request until it is done, refused, or out of tries, and decodes the answer. If a write was done
-// although its answer was lost, there is neither value nor response; find has it.
+// do sends a request until it succeeds, fails or runs out of tries, and decodes the answer. A write that find
+// confirms returns neither value nor response.
 func (c *Client) do(ctx context.Context, r request, into any) (*github.Response, error) {
 	r.method = cmp.Or(r.method, http.MethodGet)
 	it := &call{request: r, Client: c, patience: c.patience(r)}
 	it.last.path = r.route
 	ctx = context.WithValue(ctx, callKey{}, it)
-	// go-github remembers limits by its own clock and for all installations together, so each call gets a new
-	// client; this package remembers limits itself.
+	// go-github stores limits for all installations together, so each call needs a new client.
 	gh := github.NewClient(&http.Client{CheckRedirect: r.follow, Transport: c.chain()})
 	gh.BaseURL, gh.UserAgent = c.api, c.cfg.UserAgent
 	address := r.address()
@@ -134,16 +133,16 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	case it.ended != nil:
 		return nil, it.ended
 	}
-	if it.last.class() == done { // GitHub's answer cannot be decoded
+	if it.last.class() == done { // the answer cannot be decoded
 		it.last.err = err
 	}
 	return nil, it.failure()
 }
 
-// pageSize is the largest page GitHub gives.
+// pageSize is GitHub's maximum.
 const pageSize = 100
 
-// page reads one page of a list, and returns the next page's number, zero after the last.
+// page reads one page and returns the next page's number, or zero.
 func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into any) (next int, err error) {
 	q := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(q, r.query)
@@ -155,7 +154,7 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 	return resp.NextPage, nil
 }
 
-// readPages reads the first maxPages pages of a list. It is a function because methods have no type parameters.
+// readPages reads up to maxPages pages of a list.
 func readPages[T any](ctx context.Context, c *Client, repo Repo, maxPages int, r request) (list []T, err error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var got []T
@@ -167,7 +166,7 @@ func readPages[T any](ctx context.Context, c *Client, repo Repo, maxPages int, r
 	return list, nil
 }
 
-// wire is the RoundTripper that sends a request and reads the whole answer. A broken answer is an error.
+// wire sends a request and reads the whole answer. A broken answer is an error.
 type wire struct{}
 
 func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -194,11 +193,10 @@ func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, c.last.err
 }
 
-// maxRedirects is how many redirects a read follows: GitHub sends one for a renamed repository.
+// maxRedirects limits redirects of a read; GitHub sends one for a renamed repository.
 const maxRedirects = 3
 
-// follow follows GitHub's redirects of reads on the same host only: http.Client would turn a redirected POST into a
-// GET, and a write elsewhere was not asked for.
+// follow follows redirects of reads on the same host. http.Client would turn a redirected POST into a GET.
 func (r request) follow(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if first.Method != http.MethodGet || r.wantsRedirect(req.Response.StatusCode) {

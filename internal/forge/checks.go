@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Limits of check runs (GitHub's REST reference, "Create a check run").
+// Limits of check runs (GitHub REST reference, "Create a check run").
 const (
 	maxAnnotations = 50
 	maxTitle       = 255
@@ -22,29 +22,28 @@ const (
 // Checks reads and writes check runs.
 type Checks struct{ client *Client }
 
-// CheckRun is a check run's content, in the form of GitHub's requests; zero values leave fields out.
+// CheckRun holds a check run's content. Zero values are left out.
 type CheckRun struct {
 	Name       string `json:"name"`
 	HeadSHA    string `json:"head_sha,omitempty"`
-	DetailsURL string `json:"details_url,omitempty"` // the page for details
-	ExternalID string `json:"external_id,omitempty"` // Pawl's key to find the check run again
+	DetailsURL string `json:"details_url,omitempty"` // details page
+	ExternalID string `json:"external_id,omitempty"` // Pawl's key to find the check run
 	Status     string `json:"status,omitempty"`      // queued, in_progress or completed
-	// Conclusion belongs to completed: success, failure, neutral, action_required, cancelled, skipped or timed_out.
+	// Conclusion of a completed run: success, failure, neutral, action_required, cancelled, skipped or timed_out.
 	Conclusion  string    `json:"conclusion,omitempty"`
-	CompletedAt time.Time `json:"completed_at,omitzero"` // set when it is sent
+	CompletedAt time.Time `json:"completed_at,omitzero"`
 	Output      `json:"output,omitzero"`
-	Actions     []Button `json:"actions"` // at most three; an empty list is sent too, since leaving it out keeps the old ones
+	Actions     []Button `json:"actions"` // at most three; sent even if empty, to remove old ones
 }
 
-// Output is a check run's text. GitHub requires title and summary.
+// Output holds a check run's text. Title and summary are required.
 type Output struct {
-	Title   string `json:"title"`
-	Summary string `json:"summary"`
-	// Annotations beyond 50 are left out.
+	Title       string       `json:"title"`
+	Summary     string       `json:"summary"`
 	Annotations []Annotation `json:"annotations,omitempty"`
 }
 
-// Button is a check run's button. GitHub takes 20 characters for Label and Identifier and 40 for Description.
+// Button is a check run's button. GitHub limits Label and Identifier to 20 characters, Description to 40.
 type Button struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
@@ -66,7 +65,7 @@ type CheckRunRef struct {
 	HTMLURL    string `json:"html_url"`
 }
 
-// Create makes a check run, once: after a lost answer it is found by name and external id.
+// Create creates a check run. After a lost answer it looks for the name and external id first.
 func (s Checks) Create(ctx context.Context, repo Repo, run CheckRun) (made CheckRunRef, err error) {
 	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(s.client.cfg.Now()), urgency: cosmetic, holds: []string{"id"},
@@ -78,7 +77,7 @@ func (s Checks) Create(ctx context.Context, repo Repo, run CheckRun) (made Check
 	return made, err
 }
 
-// Update replaces a check run's content with output and buttons. HeadSHA cannot be changed.
+// Update replaces a check run's content. HeadSHA cannot change.
 func (s Checks) Update(ctx context.Context, repo Repo, id int64, run CheckRun) (got CheckRunRef, err error) {
 	run.HeadSHA = ""
 	_, err = s.client.on(ctx, repo, request{
@@ -87,7 +86,7 @@ func (s Checks) Update(ctx context.Context, repo Repo, id int64, run CheckRun) (
 	return got, err
 }
 
-// Find returns this App's newest check run on a commit with the name and the external id.
+// Find returns this App's newest check run with the name and external id on a commit.
 func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
 	all, err := s.list(ctx, repo, sha, maxPages, url.Values{
 		"check_name": {name},
@@ -106,7 +105,6 @@ func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID strin
 	return newest, newest.ID != 0, err
 }
 
-// fit cuts the check run to GitHub's limits.
 func (run CheckRun) fit(now time.Time) CheckRun {
 	if run.Conclusion != "" {
 		run.CompletedAt = now.UTC()
@@ -120,13 +118,13 @@ func (run CheckRun) fit(now time.Time) CheckRun {
 	return run
 }
 
-// CheckResult is the newest run of a check on a commit, of any App.
+// CheckResult holds the newest run of any App's check.
 type CheckResult struct {
 	CheckRunRef
 	Name       string `json:"name"`
 	HeadSHA    string `json:"head_sha"`
 	Status     string `json:"status"`
-	Conclusion string `json:"conclusion"` // empty while it runs
+	Conclusion string `json:"conclusion"` // empty while running
 	App        AppID  `json:"app"`
 	Output     struct {
 		Output
@@ -134,13 +132,12 @@ type CheckResult struct {
 	} `json:"output"`
 }
 
-// by reports whether a run is an App's, as far as GitHub says.
+// by reports whether a run belongs to an App, or GitHub does not say.
 func (r CheckResult) by(app int64) bool { return r.App.ID == 0 || r.App.ID == app }
 
-// resultPages limits the pages of 100 check runs that are read.
 const resultPages = 5
 
-// Latest lists the newest runs of the checks on a commit, or on the head of a branch ("heads/name").
+// Latest lists the newest check runs on a commit or branch ("heads/name").
 func (s Checks) Latest(ctx context.Context, repo Repo, ref string) ([]CheckResult, error) {
 	return s.list(ctx, repo, ref, resultPages, url.Values{"filter": {"latest"}})
 }
@@ -159,31 +156,31 @@ func (s Checks) list(ctx context.Context, repo Repo, ref string, most int, query
 	return all, nil
 }
 
-// Comparison relates a commit to another one.
+// Comparison relates two commits.
 type Comparison struct {
-	BehindBy  int `json:"behind_by"` // the other's commits that it lacks
+	BehindBy  int `json:"behind_by"` // commits missing from this side
 	MergeBase struct {
 		SHA string `json:"sha"`
-	} `json:"merge_base_commit"` // their common ancestor
+	} `json:"merge_base_commit"` // common ancestor
 }
 
-// Compare compares a commit with a base; both may be branches.
+// Compare compares a commit or branch with a base.
 func (s Repositories) Compare(ctx context.Context, repo Repo, base, sha string) (got Comparison, err error) {
 	_, err = s.client.on(ctx, repo, request{
 		route: "/repos/{owner}/{repo}/compare/{range}", args: []any{base + "..." + sha}, holds: []string{"status"},
-		query: url.Values{"per_page": {"1"}}, // one commit a page: only the numbers are wanted
+		query: url.Values{"per_page": {"1"}}, // only the numbers are needed
 	}, &got)
 	return got, err
 }
 
-// File is a path's content at a commit. Blob is GitHub's hash of it, empty if the path does not exist.
+// File holds a path's content at a commit. Blob is GitHub's hash, or empty if the path does not exist.
 type File struct {
 	Blob    string `json:"sha"`
 	Kind    string `json:"type"`    // file, symlink or submodule; empty for a folder
-	Content []byte `json:"content"` // sent as base64 in lines, which encoding/json reads
+	Content []byte `json:"content"` // base64 in JSON
 }
 
-// File reads a file of up to 1 MB at a commit. It runs and checks out nothing.
+// File reads a file of up to 1 MB at a commit.
 func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f File, err error) {
 	var got json.RawMessage
 	_, err = s.client.on(ctx, repo, request{
@@ -193,7 +190,7 @@ func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f 
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return File{}, nil
-	case bytes.HasPrefix(got, []byte("[")): // a folder's list
+	case bytes.HasPrefix(got, []byte("[")): // a folder
 		return File{Blob: "folder"}, nil
 	case err == nil:
 		err = json.Unmarshal(got, &f)
@@ -202,10 +199,10 @@ func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f 
 }
 
 const (
-	// annotationPages limits the pages of 100. GitHub Actions makes at most 10 errors and 10 warnings a step and 50
-	// a job (docs.github.com, "Workflow commands"); other Apps may make more.
+	// annotationPages limits the pages of 100. GitHub Actions makes at most 50 errors and warnings a job
+	// (docs.github.com, "Workflow commands").
 	annotationPages = 2
-	// maxMessage limits one message in bytes, so that 50 are about as long as a comment may be.
+	// maxMessage limits a message in bytes; 50 fit into a comment.
 	maxMessage = 1200
 )
 
@@ -214,7 +211,7 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// text is the message, after its title unless the message contains it.
+// text prefixes the title unless the message contains it.
 func (t titled) text() string {
 	message := strings.TrimSpace(t.Message)
 	title := strings.TrimSpace(t.Title)
@@ -224,8 +221,7 @@ func (t titled) text() string {
 	return title + ": " + message
 }
 
-// Annotations reads a check run's annotations, failures first, at most 50 of the first 200. A message begins with
-// its title, which often names the test, unless it contains it.
+// Annotations reads at most 50 of the first 200 annotations, failures first, with their titles.
 func (s Checks) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
 	r := request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}}
 	all, err := readPages[titled](ctx, s.client, repo, annotationPages, r)

@@ -22,33 +22,29 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// defaultMaxWait is how long one call sleeps for limits before the caller gets a *RateLimited: a step stores a
-// longer wait and makes room for others.
+// defaultMaxWait limits one call's sleep for limits. After that the caller gets a *RateLimited and stores the wait.
 const defaultMaxWait = 30 * time.Second
 
-// TryTimeout ends one try, answer included. GitHub ends a request after 10 s; the rest is for slow networks and
-// large lists.
+// TryTimeout ends one try. GitHub ends requests after 10 s; slow networks and large lists need the rest.
 const TryTimeout = 30 * time.Second
 
-// Config names the GitHub and the App.
+// Config identifies the GitHub server and the App.
 type Config struct {
-	WebURL     string // the base of clone addresses, such as https://github.com
-	APIURL     string // the base of the REST API, such as https://api.github.com or https://HOST/api/v3
-	GraphURL   string // the GraphQL API; empty means the one that goes with APIURL
-	AppID      int64  // the App's numeric id (GitHub calls it integration id, too)
-	PrivateKey []byte // the App's RSA key as PEM
-	UserAgent  string // sent with each request; empty means "pawl"
-	// Transport sends the requests; nil means a pool of its own.
+	WebURL     string // base of clone URLs, such as https://github.com
+	APIURL     string // REST API, such as https://api.github.com or https://HOST/api/v3
+	GraphURL   string // GraphQL API; empty to derive it from APIURL
+	AppID      int64  // numeric App id
+	PrivateKey []byte // RSA key in PEM
+	UserAgent  string // empty for "pawl"
+	// Transport sends requests; nil for a new pool.
 	Transport http.RoundTripper
-	Now       func() time.Time // the clock; nil means time.Now
-	// Sleep waits for a duration or until the context ends, which is an error; nil means a timer.
+	Now       func() time.Time // nil for time.Now
+	// Sleep waits for a duration or returns the context's error; nil for a timer.
 	Sleep func(context.Context, time.Duration) error
-	// Log gets retries and waits; its zero value logs nothing.
-	Log zerolog.Logger
+	Log   zerolog.Logger
 }
 
-// Client talks to one GitHub as one App, with one service per kind of object. It is safe for concurrent use; use
-// New.
+// Client accesses one GitHub server as one App. It is safe for concurrent use; use New.
 type Client struct {
 	Actions      Actions
 	Apps         Apps
@@ -58,35 +54,34 @@ type Client struct {
 	PullRequests PullRequests
 	Repositories Repositories
 
-	Clock *Clock // reads GitHub's clock from its answers
+	Clock *Clock // GitHub's clock
 
-	cfg     Config // with its defaults
+	cfg     Config // with defaults
 	api     *url.URL
 	signed  *ghinstallation.AppsTransport
 	maxWait time.Duration
-	fence   func(context.Context) error // called before each write; nil for none
+	fence   func(context.Context) error // called before each write, or nil
 
 	*state
 }
 
 type state struct {
-	self  chan *App // the App's identity, nil if unknown; empty while GitHub is asked
+	self  chan *App // holds the App's identity or nil; empty during the request
 	cache *cache
 
 	mu       sync.Mutex
 	tokens   map[tokenKey]tokenSlot
 	limiters map[int64]*limiter
 
-	sent   *prometheus.CounterVec // by method and path template
+	sent   *prometheus.CounterVec
 	points *prometheus.CounterVec // by limiter key
 }
 
-// Metrics count the requests to GitHub (retries, pages, token requests and followed redirects each count), and
-// GitHub's points since the client was made: 1 for a read, 5 for a write, none for a 304.
+// Metrics counts requests (with retries, pages and redirects) and GitHub's points: 1 for a read, 5 for a write, 0 for
+// a 304.
 func (c *Client) Metrics() []prometheus.Collector { return []prometheus.Collector{c.sent, c.points} }
 
-// Repo names one repository and Pawl's installation for it. If ID is zero, a token is narrowed by name, which a
-// rename breaks.
+// Repo identifies a repository and its installation. Without ID, tokens are narrowed by name, which a rename breaks.
 type Repo struct {
 	Owner        string
 	Name         string
@@ -96,7 +91,7 @@ type Repo struct {
 
 func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 
-// namePattern is GitHub's form of names. Others would change the path of a request.
+// namePattern keeps names from changing a request's path.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
 func validName(name string) bool {
@@ -116,7 +111,7 @@ func (r Repo) validate() error {
 	return nil
 }
 
-// New makes a client of a checked configuration without a request. Its error names the setting to correct.
+// New makes a client without a request. Errors name the wrong setting.
 func New(cfg Config) (*Client, error) {
 	api, err := baseURL(cfg.APIURL)
 	if err != nil {
@@ -167,12 +162,11 @@ func (c *Client) fillDefaults() {
 	}
 }
 
-// CloneURL returns the URL for git, without a credential.
+// CloneURL returns git's URL without credentials.
 func (c *Client) CloneURL(repo Repo) string {
 	return strings.TrimSuffix(c.cfg.WebURL, "/") + "/" + repo.Owner + "/" + repo.Name + ".git"
 }
 
-// baseURL ends with the slash that go-github wants.
 func baseURL(address string) (*url.URL, error) {
 	return url.Parse(strings.TrimSuffix(address, "/") + "/")
 }
@@ -182,17 +176,17 @@ type Repositories struct{ client *Client }
 
 type RepoInfo struct {
 	ID            int64  `json:"id"`
-	FullName      string `json:"full_name"` // the new name if the request used an old one
+	FullName      string `json:"full_name"` // new name after a rename
 	DefaultBranch string `json:"default_branch"`
 }
 
-// Get reads the repository, following a rename.
+// Get reads the repository and follows a rename.
 func (s Repositories) Get(ctx context.Context, repo Repo) (info RepoInfo, err error) {
 	_, err = s.client.do(ctx, request{route: "/repos/{owner}/{repo}", repo: repo, holds: []string{"id"}}, &info)
 	return info, err
 }
 
-// on sends a request about a repository. If it was renamed, the error gives the new name.
+// on sends a request about a repository. After a rename the error has the new name.
 func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*github.Response, error) {
 	if err := repo.validate(); err != nil {
 		return nil, err
@@ -207,15 +201,14 @@ func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*githu
 	return resp, err
 }
 
-// Permission returns a user's level: admin, maintain, write, triage, read or none. A custom role counts as its base
-// level.
+// Permission returns admin, maintain, write, triage, read or none. A custom role counts as its base role.
 func (s Repositories) Permission(ctx context.Context, repo Repo, login string) (string, error) {
 	level, _, err := s.PermissionOf(ctx, repo, login)
 	return level, err
 }
 
-// PermissionOf is Permission with the id of whose login it is now: after a rename another user may have it. The error is
-// ErrUninstalled if GitHub does not show the repository.
+// PermissionOf also returns the login's user id, since a login may change hands. ErrUninstalled means that the
+// repository is invisible.
 func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string) (level string, id int64, err error) {
 	var got struct {
 		Permission string         `json:"permission"`
@@ -244,7 +237,7 @@ func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string)
 	return "none", got.User.ID, nil
 }
 
-// visible is nil if GitHub shows the repository to the App, and ErrUninstalled if it does not.
+// visible returns ErrUninstalled if the App cannot see the repository.
 func (s Repositories) visible(ctx context.Context, repo Repo) error {
 	_, err := s.Get(ctx, repo)
 	failed, ok := errors.AsType[*Error](err)

@@ -6,18 +6,16 @@ import (
 	"time"
 )
 
-// clockHolds is how long a reading counts (our choice). After that the offset is unknown, so that a node that
-// stopped because of it asks again.
+// clockHolds is how long a reading counts (our choice). Then the offset is unknown and a stopped node asks again.
 const clockHolds = 10 * time.Minute
 
-// Clock is an http.RoundTripper that reads GitHub's clock from each answer's Date header. It is safe for concurrent
-// use.
+// Clock is an http.RoundTripper that reads GitHub's clock from Date headers. It is safe for concurrent use.
 type Clock struct {
 	base http.RoundTripper
 	now  func() time.Time
 
 	mu     sync.Mutex
-	read   time.Time // time of the reading, by this node's clock; zero for never
+	read   time.Time // local time of the reading, or zero
 	offset time.Duration
 }
 
@@ -30,8 +28,8 @@ func (c *Clock) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// note takes the answer's Date as the middle of its second, in the middle of the request. An answer with an Age
-// comes from a cache, and its Date is old (RFC 9111, 5.1).
+// note assumes the middle of the Date's second and of the request. Answers with an Age come from a cache (RFC 9111,
+// 5.1).
 func (c *Clock) note(header http.Header, sent, received time.Time) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil || header.Get("Age") != "" {
@@ -45,8 +43,8 @@ func (c *Clock) note(header http.Header, sent, received time.Time) {
 	c.offset = here.Sub(github)
 }
 
-// Offset is how far this node's clock is ahead of GitHub's, by the latest answer; negative if it is behind. The
-// error is up to half of the request's duration. It is false without an answer in the last ten minutes.
+// Offset returns how far this node's clock is ahead of GitHub's. It is unknown ten minutes after the last answer. The
+// error is at most half of a request's duration.
 func (c *Clock) Offset() (offset time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

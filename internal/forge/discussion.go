@@ -13,37 +13,35 @@ import (
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
-// Said is a comment, a review's text or a review comment.
+// Said holds a comment, a review's text or a review comment.
 type Said struct {
 	ID   bigInt `json:"fullDatabaseId"`
 	Node string `json:"id"`
 	By   author `json:"author"`
-	// Association is the author's with the repository: OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR, NONE … It is no
-	// permission.
+	// Association is OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR, NONE and so on. It grants no permission.
 	Association string    `json:"authorAssociation"`
 	Text        string    `json:"body"`
 	At          time.Time `json:"createdAt"`
-	Edited      time.Time `json:"lastEditedAt"` // zero for never
-	Editor      author    `json:"editor"`       // zero for none
-	// Hidden says that it was minimised, as spam or outdated.
+	Edited      time.Time `json:"lastEditedAt"` // zero if never edited
+	Editor      author    `json:"editor"`       // zero if never edited
+	// Hidden means minimised, as spam or outdated.
 	Hidden bool   `json:"isMinimized"`
 	State  string `json:"state"`    // of a review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
-	Hunk   string `json:"diffHunk"` // of a review comment: the diff's lines
-	// On is the commit of a review or a review comment; empty if it is gone.
+	Hunk   string `json:"diffHunk"` // diff lines of a review comment
+	// On is the commit of a review or review comment, or empty.
 	On struct {
 		SHA string `json:"oid"`
 	} `json:"originalCommit"`
 }
 
-// author is zero for a deleted account.
 type author struct {
-	Kind  string `json:"__typename"` // User, Bot, Mannequin …
+	Kind  string `json:"__typename"` // User, Bot or Mannequin
 	Login string `json:"login"`
 }
 
 func (a author) Bot() bool { return a.Kind == "Bot" }
 
-// Account is the login in the REST API's form, with "[bot]" for bots; empty for a deleted account.
+// Account returns the login as in the REST API, with "[bot]" for bots. Deleted accounts have none.
 func (a author) Account() string {
 	if a.Bot() {
 		return a.Login + "[bot]"
@@ -51,7 +49,7 @@ func (a author) Account() string {
 	return a.Login
 }
 
-// bigInt is an id in GraphQL's form: text, since it may exceed 2^31.
+// bigInt decodes an id that GraphQL sends as text.
 type bigInt int64
 
 func (b *bigInt) UnmarshalJSON(text []byte) error {
@@ -60,9 +58,9 @@ func (b *bigInt) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// listed is one page of a list, its newest items.
+// listed holds one page of a list, its newest items.
 type listed[T any] struct {
-	Total int `json:"totalCount"` // of the whole list
+	Total int `json:"totalCount"`
 	Nodes []T `json:"nodes"`
 	Page  struct {
 		More   bool   `json:"hasPreviousPage"`
@@ -70,7 +68,7 @@ type listed[T any] struct {
 	} `json:"pageInfo"`
 }
 
-// ReviewThread is a review comment with its answers.
+// ReviewThread holds a review comment and its answers.
 type ReviewThread struct {
 	ID        string       `json:"id"`
 	Path      string       `json:"path"`
@@ -78,18 +76,18 @@ type ReviewThread struct {
 	StartLine int          `json:"startLine"`
 	Was       int          `json:"originalLine"`
 	WasStart  int          `json:"originalStartLine"`
-	Side      string       `json:"diffSide"` // LEFT is the base's side
+	Side      string       `json:"diffSide"` // LEFT is the base
 	Resolved  bool         `json:"isResolved"`
 	Outdated  bool         `json:"isOutdated"`
-	Opening   listed[Said] `json:"opening"`  // the first comment
-	Comments  listed[Said] `json:"comments"` // the newest of them
+	Opening   listed[Said] `json:"opening"`  // first comment
+	Comments  listed[Said] `json:"comments"` // newest comments
 }
 
 type ChangedFile struct {
 	Path      string `json:"path"`
 	Additions int    `json:"additions"`
 	Deletions int    `json:"deletions"`
-	Change    string `json:"changeType"` // ADDED, DELETED, MODIFIED, RENAMED …
+	Change    string `json:"changeType"` // ADDED, DELETED, MODIFIED or RENAMED
 }
 
 type PullCommit struct {
@@ -103,15 +101,13 @@ type PullCommit struct {
 	} `json:"commit"`
 }
 
-// Discussion is an issue's or pull request's discussion, with a pull request's changes. The lists have the newest
-// items, oldest first.
+// Discussion holds an issue's or pull request's discussion and changes. Lists hold the newest items, oldest first.
 type Discussion struct {
-	Node   string `json:"id"`
-	Title  string `json:"title"`
-	Body   string `json:"body"`
-	Closed bool   `json:"closed"`
-	By     author `json:"author"`
-	// Association is as in Said.
+	Node        string               `json:"id"`
+	Title       string               `json:"title"`
+	Body        string               `json:"body"`
+	Closed      bool                 `json:"closed"`
+	By          author               `json:"author"`
 	Association string               `json:"authorAssociation"`
 	At          time.Time            `json:"createdAt"`
 	Edited      time.Time            `json:"lastEditedAt"`
@@ -125,8 +121,7 @@ type Discussion struct {
 	}] `json:"closingIssuesReferences"`
 }
 
-// The pieces of the queries. Lists are read from their newest items on, 100 at a time or as many as one query may
-// ask for.
+// Parts of queries. Lists are read from the newest item, at most 100 at a time.
 const (
 	askSaid     = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt editor{__typename login} isMinimized"
 	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
@@ -142,10 +137,9 @@ const (
 		"...on Issue{" + askComments + "} ...on PullRequest{" + askComments + "}}}}"
 )
 
-// maxDiscussion limits the pages of 100 comments.
 const maxDiscussion = 10
 
-// Read reads the discussion of an issue or pull request. It reads older comments until it has `bytes` of text.
+// Read reads a discussion, from the newest comments until it has `bytes` of text.
 func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
 	ask, before := askWhole, any(nil)
 	for page := 1; ; page++ {
@@ -178,11 +172,9 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 	}
 }
 
-// maxLinked limits the issues and pull requests of one query.
 const maxLinked = 10
 
-// Linked reads titles and descriptions of issues and pull requests of the same repository. Unknown numbers are left
-// out.
+// Linked reads titles and descriptions in the same repository. It leaves out unknown numbers.
 func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[int]Discussion, error) {
 	numbers = numbers[:min(len(numbers), maxLinked)]
 	if len(numbers) == 0 {
@@ -218,14 +210,13 @@ const graphRoute = "/graphql"
 // Discussions reads discussions by the GraphQL API.
 type Discussions struct{ client *Client }
 
-// ask queries the GraphQL API about a repository, with its owner and name as $owner and $name, and decodes the
-// data, even if GitHub adds an error.
+// ask queries the GraphQL API with $owner and $name and decodes the data, even if GitHub adds an error.
 func (s Discussions) ask(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
 	variables["owner"], variables["name"] = repo.Owner, repo.Name
 	return s.client.graph(ctx, repo, request{reads: true}, query, variables, into)
 }
 
-// askLagging is ask for what exists: a replica that does not know it yet is asked again.
+// askLagging retries ask if a replica does not know the object yet.
 func (s Discussions) askLagging(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
 	for try := 1; ; try++ {
 		err := s.ask(ctx, repo, query, variables, into)
@@ -238,7 +229,7 @@ func (s Discussions) askLagging(ctx context.Context, repo Repo, query string, va
 	}
 }
 
-// graph sends a query, or a mutation that is safe to repeat.
+// graph sends a query, or a mutation that may be repeated.
 func (c *Client) graph(ctx context.Context, repo Repo, r request, query string, variables map[string]any, into any) error {
 	var got struct {
 		Data   json.RawMessage `json:"data"`
@@ -272,8 +263,8 @@ func (c *Client) graph(ctx context.Context, repo Repo, r request, query string, 
 	return errors.Join(err, ErrInvalid)
 }
 
-// graphAddress is the GraphQL API of a REST API: https://api.github.com/graphql, and on an Enterprise Server
-// https://HOST/api/graphql for https://HOST/api/v3.
+// graphAddress derives the GraphQL URL: https://api.github.com/graphql, or https://HOST/api/graphql for
+// https://HOST/api/v3.
 func graphAddress(api string) string {
 	api = strings.TrimSuffix(api, "/")
 	return strings.TrimSuffix(api, "/v3") + graphRoute

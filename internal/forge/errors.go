@@ -11,21 +11,21 @@ import (
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
-// The kinds of an *Error, for errors.Is.
+// Kinds of an *Error, for errors.Is.
 var (
-	// ErrNotFound: it does not exist, or the App may not see it.
+	// ErrNotFound means missing or invisible to the App.
 	ErrNotFound = errors.New("not found")
-	// ErrGone: it was deleted, or the feature is turned off (410).
+	// ErrGone means deleted or turned off (410).
 	ErrGone = errors.New("gone")
-	// ErrUninstalled: the App was uninstalled or suspended, or lost the repository.
+	// ErrUninstalled means that the App was uninstalled or suspended, or lost the repository.
 	ErrUninstalled = errors.New("the App is not installed there")
-	// ErrForbidden: the App may not do this.
+	// ErrForbidden means a missing permission.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnauthorized: GitHub refused the App's credentials, also fresh ones.
+	// ErrUnauthorized means refused credentials, even fresh ones.
 	ErrUnauthorized = errors.New("credentials refused")
-	// ErrInvalid: GitHub refused the content of the request (400, 409, 422).
+	// ErrInvalid means refused content (400, 409, 422).
 	ErrInvalid = errors.New("request refused")
-	// ErrUnavailable: no proper answer after all tries. A creation may have been done.
+	// ErrUnavailable means no proper answer. A creation may have been done.
 	ErrUnavailable = errors.New("GitHub unavailable")
 )
 
@@ -33,12 +33,11 @@ var (
 type Error struct {
 	Method  string
 	Path    string
-	Status  int    // the HTTP status; zero when no answer arrived
-	Message string // GitHub's own text, redacted
-	// Hint says what to do.
-	Hint  string
-	Kind  error // one of the Err values of this package
-	Cause error // the connection's error; nil if GitHub answered
+	Status  int    // zero without an answer
+	Message string // GitHub's text, redacted
+	Hint    string
+	Kind    error // one of the Err values above
+	Cause   error // connection error, or nil
 }
 
 func (e *Error) Error() string {
@@ -60,17 +59,14 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// RateLimited says that this request cannot be sent before Until. The caller stores the wait and must not sleep.
-// Nothing was done, unless the error is also ErrUnavailable: then an answer was lost before, and the look-up is
-// postponed.
-//
-// Requests that only show the work's state (check runs, edits of a comment) return it after at most ten seconds.
-// The work should continue, and the newest state be shown after Until.
+// RateLimited means that a request must wait until Until. The caller stores the wait instead of sleeping. Nothing was
+// done unless the error is also ErrUnavailable, which means that a lost answer is not looked up yet.
+// Requests that only show progress return it after at most ten seconds; show the newest state after Until.
 type RateLimited struct {
 	Method    string
 	Path      string
 	Until     time.Time
-	Secondary bool // true for the secondary limits and Pawl's own pacing, false for the hourly limit
+	Secondary bool // false for the hourly limit
 }
 
 func (e *RateLimited) Error() string {
@@ -81,11 +77,11 @@ func (e *RateLimited) Error() string {
 	return fmt.Sprintf("%s %s: GitHub's %s rate limit: wait until %s", e.Method, e.Path, which, e.Until.UTC().Format(time.RFC3339))
 }
 
-// Moved says that the repository was renamed. Nothing was written.
+// Moved means that the repository was renamed. Nothing was written.
 type Moved struct {
 	Method string
 	Path   string
-	To     string // the new owner/name, or if unknown the URL of the redirect
+	To     string // new owner/name, or the redirect's URL
 }
 
 func (e *Moved) Error() string {
@@ -106,7 +102,6 @@ var (
 		"see https://www.githubstatus.com and the network of this machine; it can be tried again later",
 		ErrUnavailable,
 	}
-	// notGitHub is the hint for other servers' answers.
 	notGitHub = "look at github.v3_api_url and at the proxies on the way"
 )
 
@@ -130,9 +125,8 @@ var explanations = map[int]explanation{
 	http.StatusRequestTimeout: unavailable,
 }
 
-// refusals are the reasons that GitHub gives for a 403 or a 451, as lower-case words of its message. The first match
-// counts. A refusal of the server's address or of the App's login says nothing about what was asked: work continues
-// afterwards. The sources are docs.github.com, "Troubleshooting the REST API", and public reports.
+// refusals map words in GitHub's 403 and 451 messages to explanations; the first match counts. Sources:
+// docs.github.com, "Troubleshooting the REST API", and public reports.
 var refusals = []struct {
 	words string
 	explanation
@@ -151,7 +145,7 @@ var refusals = []struct {
 	{"administrative rules", explanation{notGitHub, ErrForbidden}},
 }
 
-// missingHint names the permissions that GitHub's answer asks for; empty for none.
+// missingHint names the permissions that GitHub asks for, or nothing.
 func missingHint(a answer) string {
 	needed := a.header.Get("X-Accepted-Github-Permissions")
 	if needed == "" || !a.says("not accessible by integration") {
@@ -182,7 +176,7 @@ func explain(a answer) (hint string, kind error) {
 	return unavailable.hint, unavailable.kind
 }
 
-// redirected separates a renamed repository or moved issue from a proxy's redirect or a login page.
+// redirected distinguishes renames from redirects by proxies and login pages.
 func (c *call) redirected() error {
 	a := c.last
 	to := a.header.Get("Location")
@@ -199,7 +193,7 @@ func (c *call) redirected() error {
 	}
 }
 
-// isElsewhere recognises GitHub's own redirects after a rename, to "repositories/ID/…" of its API.
+// isElsewhere recognises GitHub's redirects to "repositories/ID/…" after a rename.
 func (c *call) isElsewhere(address string) bool {
 	at, err := c.api.Parse(address)
 	if err != nil {
@@ -235,7 +229,7 @@ func (c *call) failure() error {
 		Hint:    hint,
 	}
 	if a.status < 300 {
-		e.Cause = a.err // no answer, or a broken one
+		e.Cause = a.err // no usable answer
 	}
 	return e
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// Issues reads and writes issues, the issue side of pull requests, and their comments.
+// Issues accesses issues, the issue side of pull requests, and comments.
 type Issues struct{ client *Client }
 
 // Issue is an issue or the issue side of a pull request.
@@ -26,10 +26,10 @@ type Issue struct {
 	HTMLURL     string         `json:"html_url"`
 	Created     time.Time      `json:"created_at"`
 	Updated     time.Time      `json:"updated_at"`
-	Closed      time.Time      `json:"closed_at"`                // when it was closed
-	ClosedBy    feedback.Actor `json:"closed_by"`                // if GitHub says so
+	Closed      time.Time      `json:"closed_at"`
+	ClosedBy    feedback.Actor `json:"closed_by"`                // if known
 	PullRequest *struct{}      `json:"pull_request"`             // nil for an issue
-	App         AppID          `json:"performed_via_github_app"` // the App that wrote it; its ID is zero for none
+	App         AppID          `json:"performed_via_github_app"` // author App, or zero
 }
 
 type AppID struct {
@@ -48,20 +48,20 @@ func (s Issues) Get(ctx context.Context, repo Repo, number int) (issue Issue, er
 	return issue, err
 }
 
-// reactionRoutes are the routes of reactions: on an issue or pull request by number, on a comment by id.
+// reactionRoutes take an issue's number or a comment's id.
 var reactionRoutes = map[string]string{
 	"issue":          "/repos/{owner}/{repo}/issues/{number}/reactions",
 	"issue_comment":  "/repos/{owner}/{repo}/issues/comments/{id}/reactions",
 	"review_comment": "/repos/{owner}/{repo}/pulls/comments/{id}/reactions",
 }
 
-// The reactions that Pawl uses: 👀 and 😕.
+// Pawl's reactions: 👀 and 😕.
 const (
 	Eyes     = "eyes"
 	Confused = "confused"
 )
 
-// React adds a reaction to an issue, an issue_comment or a review_comment. Repeating it changes nothing.
+// React adds a reaction to an issue, an issue_comment or a review_comment. It is safe to repeat.
 func (s Issues) React(ctx context.Context, repo Repo, on string, id int64, reaction string) error {
 	_, err := s.client.on(ctx, repo, request{
 		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes["issue_comment"]), args: []any{id},
@@ -70,13 +70,13 @@ func (s Issues) React(ctx context.Context, repo Repo, on string, id int64, react
 	return err
 }
 
-// maxPages limits the search for a comment: GitHub takes 2,500 on an issue.
+// maxPages limits the search for a comment: GitHub allows 2,500 per issue.
 const maxPages = 25
 
 type Comment struct {
 	ID      int64          `json:"id"`
 	Author  feedback.Actor `json:"user"`
-	App     AppID          `json:"performed_via_github_app"` // the App that wrote it; its ID is zero for none
+	App     AppID          `json:"performed_via_github_app"` // author App, or zero
 	Body    string         `json:"body"`
 	HTMLURL string         `json:"html_url"`
 	Created time.Time      `json:"created_at"`
@@ -85,8 +85,7 @@ type Comment struct {
 
 const commentsRoute = "/repos/{owner}/{repo}/issues/{number}/comments"
 
-// CreateComment writes a comment with the marker, which it appends if the body lacks it. After a lost answer the
-// comment is found by its marker, so that it is not written twice.
+// CreateComment writes a comment with the marker. After a lost answer it looks for the marker first.
 func (s Issues) CreateComment(ctx context.Context, repo Repo, number int, body, marker string) (made Comment, err error) {
 	if marker == "" {
 		return Comment{}, errors.New("create a comment: without a marker it could not be found again")
@@ -102,7 +101,7 @@ func (s Issues) CreateComment(ctx context.Context, repo Repo, number int, body, 
 	return made, err
 }
 
-// EditComment replaces a comment's body and keeps the marker. ErrNotFound: it was deleted.
+// EditComment replaces a comment's body and keeps the marker. ErrNotFound means deleted.
 func (s Issues) EditComment(ctx context.Context, repo Repo, id int64, body, marker string) (edited Comment, err error) {
 	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}", args: []any{id},
@@ -111,7 +110,7 @@ func (s Issues) EditComment(ctx context.Context, repo Repo, id int64, body, mark
 	return edited, err
 }
 
-// FindComment returns the App's own oldest comment with the marker: everyone can copy a marker.
+// FindComment returns the App's oldest comment with the marker. Others' copies do not count.
 func (s Issues) FindComment(ctx context.Context, repo Repo, number int, marker string) (Comment, bool, error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var comments []Comment // oldest first
@@ -132,8 +131,7 @@ func (s Issues) FindComment(ctx context.Context, repo Repo, number int, marker s
 	return Comment{}, false, nil
 }
 
-// isOwn reports whether a comment is the App's. It looks up the App's user only for a bot's comment that names no
-// App.
+// isOwn reports whether a comment is the App's. It looks up the bot user only if the comment names no App.
 func (s Issues) isOwn(ctx context.Context, one Comment) (bool, error) {
 	if one.App.ID != 0 || !one.Author.Bot() {
 		return one.App.ID == s.client.cfg.AppID, nil
@@ -148,13 +146,13 @@ func (s Issues) isOwn(ctx context.Context, one Comment) (bool, error) {
 	return one.Author.ID == app.BotID, nil
 }
 
-// maxPullTitle is GitHub's limit of a title, in characters.
+// maxPullTitle is GitHub's limit in characters.
 const maxPullTitle = 256
 
-// PullRequests reads and writes pull requests and their reviews.
+// PullRequests accesses pull requests and reviews.
 type PullRequests struct{ client *Client }
 
-// Branch is one end of a pull request. Its repository is empty if that fork was deleted.
+// Branch is one end of a pull request. A deleted fork has no repository.
 type Branch struct {
 	Ref  string `json:"ref"`
 	SHA  string `json:"sha"`
@@ -166,15 +164,15 @@ type Branch struct {
 
 type Pull struct {
 	Number    int       `json:"number"`
-	Node      string    `json:"node_id"` // its id in GraphQL
-	State     string    `json:"state"`   // open or closed; a merged pull request is closed
+	Node      string    `json:"node_id"` // GraphQL id
+	State     string    `json:"state"`   // open or closed; merged counts as closed
 	CreatedAt time.Time `json:"created_at"`
 	MergedAt  time.Time `json:"merged_at"`
 	Head      Branch    `json:"head"`
 	Base      Branch    `json:"base"`
 	HTMLURL   string    `json:"html_url"`
-	// Mergeable is nil, and MergeableState unknown, until GitHub has computed it, and in lists. A state is dirty for
-	// conflicts, or behind if a rule requires merging the base first; others do not concern the base.
+	// Mergeable is nil and MergeableState unknown until GitHub computes them, and in lists. dirty means conflicts;
+	// behind means that a rule requires merging the base.
 	Mergeable      *bool  `json:"mergeable"`
 	MergeableState string `json:"mergeable_state"`
 }
@@ -193,9 +191,8 @@ func (s PullRequests) Get(ctx context.Context, repo Repo, number int) (pull Pull
 
 const pullsRoute = "/repos/{owner}/{repo}/pulls"
 
-// find finds the newest pull request from head to base in the repository itself that is open, or was created since
-// a time. A fork's branch of the same name does not count. GitHub ignores a head filter that it cannot parse, so
-// the answer is checked.
+// find returns the newest pull request from head to base that is open or was created since a time. Forks do not
+// count, and GitHub ignores filters that it cannot parse, so the answer is checked.
 func (s PullRequests) find(ctx context.Context, repo Repo, head, base string, since time.Time) (found Pull, ok bool, err error) {
 	state := "open"
 	if !since.IsZero() {
@@ -220,13 +217,12 @@ func (s PullRequests) find(ctx context.Context, repo Repo, head, base string, si
 	return Pull{}, false, nil
 }
 
-// fromFork says that the head is in another or a deleted repository.
+// fromFork reports whether the head is in another or a deleted repository.
 func (p Pull) fromFork() bool {
 	from := p.Head.Repo.FullName
 	return from == "" || !strings.EqualFold(from, p.Base.Repo.FullName)
 }
 
-// openOrSince says that a pull request is open, or was created since a time; zero for none.
 func (p Pull) openOrSince(since time.Time) bool {
 	if p.State == "open" {
 		return true
@@ -234,28 +230,26 @@ func (p Pull) openOrSince(since time.Time) bool {
 	return !since.IsZero() && !p.CreatedAt.Before(since)
 }
 
-// NewPull is a draft pull request to open from branch Head of the repository itself.
+// NewPull describes a draft pull request from a branch of the same repository.
 type NewPull struct {
 	Title render.Title
 	Body  string
 	Head  string
 	Base  string
-	// Begun is the start of an earlier try with an unknown result; its pull request is returned, even if it was
-	// closed.
+	// Begun is the start of an earlier try. Create returns that try's pull request, even if closed.
 	Begun time.Time
 }
 
 type OpenedPull struct {
 	Pull
-	// DraftRefused: the repository's plan has no drafts, so it is none.
+	// DraftRefused means that the repository's plan has no drafts.
 	DraftRefused bool
 }
 
-// clockError is the allowed difference between GitHub's clock and the clock that dated an earlier try.
+// clockError is the allowed difference between GitHub's clock and ours.
 const clockError = time.Minute
 
-// Create opens a pull request, or returns the open one from the same head to the same base, which may be an earlier
-// try's.
+// Create opens a pull request or returns the existing open one.
 func (s PullRequests) Create(ctx context.Context, repo Repo, p NewPull) (OpenedPull, error) {
 	if !p.Begun.IsZero() {
 		existing, ok, err := s.find(ctx, repo, p.Head, p.Base, p.Begun.Add(-clockError))
@@ -292,7 +286,6 @@ func (s PullRequests) open(ctx context.Context, repo Repo, p NewPull, draft bool
 	return opened, err
 }
 
-// refusedWith reports whether GitHub refused the content with a message that has these lower-case words.
 func refusedWith(err error, words string) bool {
 	if !errors.Is(err, ErrInvalid) {
 		return false
@@ -301,10 +294,10 @@ func refusedWith(err error, words string) bool {
 	return ok && strings.Contains(strings.ToLower(failed.Message), words)
 }
 
-// maxOpen limits the pages of 100 open pull requests: Pawl's own are mostly among the newest.
+// maxOpen limits the pages of 100 open pull requests, newest first.
 const maxOpen = 3
 
-// Into lists the open pull requests into a branch, the newest first.
+// Into lists the open pull requests into a branch, newest first.
 func (s PullRequests) Into(ctx context.Context, repo Repo, base string) ([]Pull, error) {
 	return readPages[Pull](ctx, s.client, repo, maxOpen, request{
 		route: pullsRoute,
@@ -312,7 +305,7 @@ func (s PullRequests) Into(ctx context.Context, repo Repo, base string) ([]Pull,
 	})
 }
 
-// Edit sets the description, and the title if there is one. It is safe to repeat.
+// Edit sets the description, and the title if given. It is safe to repeat.
 func (s PullRequests) Edit(ctx context.Context, repo Repo, number int, title render.Title, body string) error {
 	edit := map[string]string{"body": clip(body, maxText)}
 	if title.String() != "" {
@@ -327,13 +320,13 @@ func (s PullRequests) Edit(ctx context.Context, repo Repo, number int, title ren
 	return err
 }
 
-// Ready ends a pull request's draft state, by its node id. It is safe to repeat.
+// Ready ends the draft state. It is safe to repeat.
 func (s PullRequests) Ready(ctx context.Context, repo Repo, node string) error {
 	const query = "mutation($id:ID!){markPullRequestReadyForReview(input:{pullRequestId:$id}){pullRequest{isDraft}}}"
 	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
 }
 
-// RequestReview requests a review. ErrInvalid: the user cannot review there.
+// RequestReview requests a review. ErrInvalid means that the user cannot review.
 func (s PullRequests) RequestReview(ctx context.Context, repo Repo, number int, login string) error {
 	_, err := s.client.on(ctx, repo, request{
 		method: http.MethodPost,
@@ -344,7 +337,7 @@ func (s PullRequests) RequestReview(ctx context.Context, repo Repo, number int, 
 	return err
 }
 
-// Reply answers a review comment, by the id of its thread's first one.
+// Reply answers a review thread by the id of its first comment.
 func (s PullRequests) Reply(ctx context.Context, repo Repo, number int, id int64, body string) error {
 	_, err := s.client.on(ctx, repo, request{
 		method: http.MethodPost,
@@ -355,27 +348,25 @@ func (s PullRequests) Reply(ctx context.Context, repo Repo, number int, id int64
 	return err
 }
 
-// Resolve resolves a review thread, by its node id. It is safe to repeat.
+// Resolve resolves a review thread. It is safe to repeat.
 func (s PullRequests) Resolve(ctx context.Context, repo Repo, node string) error {
 	const query = "mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{isResolved}}}"
 	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
 }
 
-// React adds a reaction to a review, by its node id, which the REST API cannot. Repeating it changes nothing.
+// React adds a reaction to a review by its node id. It is safe to repeat.
 func (s PullRequests) React(ctx context.Context, repo Repo, node, reaction string) error {
 	const query = "mutation($id:ID!,$content:ReactionContent!){addReaction(input:{subjectId:$id,content:$content}){reaction{content}}}"
 	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node, "content": strings.ToUpper(reaction)}, new(struct{}))
 }
 
-// maxText is the length in bytes at which every text is cut. GitHub refuses bodies over 65,536 characters and
-// summaries over 65,535 bytes; internal/checkrun's texts are never longer.
+// maxText limits texts in bytes. GitHub accepts bodies of 65,536 characters and summaries of 65,535 bytes.
 const maxText = 60_000
 
-// more ends a text that was cut.
 const more = "…"
 
-// clip cuts a text to at most limit bytes, between two runes, and shows that. Invalid UTF-8 becomes U+FFFD and NUL
-// is removed, as GitHub takes neither.
+// clip cuts a text to at most limit bytes between runes. It replaces invalid UTF-8 and removes NUL, which GitHub
+// refuses.
 func clip(body string, limit int) string {
 	body = strings.ToValidUTF8(strings.ReplaceAll(body, "\x00", ""), "\uFFFD")
 	if len(body) <= limit {
@@ -384,7 +375,7 @@ func clip(body string, limit int) string {
 	return render.Head(body, limit-len(more)) + more
 }
 
-// clipLine makes one line of at most limit runes, for titles and labels.
+// clipLine makes one line of at most limit runes.
 func clipLine(s string, limit int) string {
 	return render.Short(strings.Join(strings.Fields(clip(s, maxText)), " "), limit)
 }

@@ -14,36 +14,33 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Keys of limiters other than installation ids, as GitHub counts these requests separately.
+// Limiters besides installations; GitHub counts their requests separately.
 const (
 	asAppKey     int64 = 0
 	anonymousKey int64 = -1
 )
 
-// urgency is a request's share of the limits, and how long it waits for them. Zero is for the work's needs and
-// waiting users.
+// urgency orders requests within the limits. Zero is for work and waiting users.
 type urgency int
 
 const (
 	needed urgency = iota
-	// cosmetic shows the work's state. It waits for cosmeticWait only, and leaves a fifth of every limit.
+	// cosmetic shows progress. It waits for cosmeticWait and leaves a fifth of every limit.
 	cosmetic
-	// background is work that no user waits for. It leaves a fifth of every limit, also of the hour by GitHub's
-	// count.
+	// background is work that no user waits for. It leaves a fifth of every limit, also of GitHub's hourly count.
 	background
 
 	urgencies = iota
 )
 
 const (
-	// cosmeticWait limits the wait of one cosmetic request: the caller shows the newest state later.
+	// cosmeticWait limits a cosmetic request's wait; the caller retries with newer state.
 	cosmeticWait = 10 * time.Second
-	// backgroundWait is background work's wait: a little more than the 60 s that GitHub asks for after a secondary
-	// limit without a time.
+	// backgroundWait exceeds the 60 s that GitHub asks for after a secondary limit without a time.
 	backgroundWait = 90 * time.Second
 )
 
-// patience is one call's total wait for limits, over all its tries.
+// patience limits a call's total wait over all tries.
 func (c *Client) patience(r request) time.Duration {
 	switch r.urgency {
 	case cosmetic:
@@ -54,21 +51,20 @@ func (c *Client) patience(r request) time.Duration {
 	return c.maxWait
 }
 
-// limiter keeps this node's requests to one installation within GitHub's limits. A waiting request runs in its
-// caller's goroutine.
+// limiter keeps this node's requests to one installation within GitHub's limits.
 type limiter struct {
 	cfg *Config
 	// underWay has a slot for each concurrent request.
 	underWay chan struct{}
-	// turns let one request of each kind at a time look for room, in order of arrival. So a write that waits for its
-	// minute delays no read, and cosmetic requests delay no needed one.
+	// turns let one request of each kind wait for room, in order of arrival. Waiting writes do not delay reads, and
+	// cosmetic requests do not delay others.
 	turns [2 * urgencies]chan struct{}
 
 	mu     sync.Mutex
 	limits *limits
-	scarce time.Time // until then less than a fifth of the hour is left, by GitHub's last answer
+	scarce time.Time // until then less than a fifth of the hourly limit remains
 
-	points prometheus.Counter // for people
+	points prometheus.Counter
 }
 
 func (c *Client) limiter(key int64) *limiter {
@@ -90,7 +86,7 @@ func (c *Client) limiter(key int64) *limiter {
 	return l
 }
 
-// need is a request's cost. GitHub counts neither a check run nor a token as content.
+// need returns a request's cost. Check runs and tokens are not content.
 func (r request) need() need {
 	n := need{points: readPoints, spare: r.urgency != needed}
 	if r.writes() {
@@ -100,7 +96,6 @@ func (r request) need() need {
 	return n
 }
 
-// turn is the queue of a request's kind.
 func (l *limiter) turn(r request) chan struct{} {
 	if r.writes() {
 		return l.turns[urgencies+r.urgency]
@@ -108,15 +103,13 @@ func (l *limiter) turn(r request) chan struct{} {
 	return l.turns[r.urgency]
 }
 
-// slotHolds is how long after getting its slot a request may still be sent, as if it were on its way: our choice,
-// far below the 6.6 s of limits.go.
+// slotHolds is how late a request may use its slot (our choice). limits.go allows 6.6 s.
 const slotHolds = 500 * time.Millisecond
 
-// errLate says that a request was not sent because it was ready too long after its slot.
+// errLate means that a request was ready too long after its slot.
 var errLate = errors.New("too late for its slot")
 
-// pacing is the RoundTripper that sends a request at its next slot within the limits. A late request takes another
-// slot, once; the first stays spent.
+// pacing sends a request at its slot within the limits. A late request takes one more slot.
 type pacing struct{ next http.RoundTripper }
 
 func (p pacing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -145,8 +138,8 @@ func (p pacing) try(c *call, req *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(req)
 }
 
-// enter waits until the request may be sent. If the wait exceeds patience or the context's deadline, it returns a
-// *RateLimited at once. The caller must call leave after success.
+// enter waits until the request may be sent, or returns a *RateLimited at once if the wait is too long. After success
+// the caller must call leave.
 func (l *limiter) enter(ctx context.Context, r request, patience time.Duration) error {
 	began := l.cfg.Now()
 	if scarce := l.scarceUntil(); r.urgency == background && scarce.After(began) {
@@ -155,7 +148,7 @@ func (l *limiter) enter(ctx context.Context, r request, patience time.Duration) 
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	turn := l.turn(r)
-	// Those before it in the queue may take as long again as it has waited.
+	// Requests ahead may take as long again.
 	if !acquire(patient, turn) {
 		return l.rateLimited(r, patience)
 	}
@@ -195,7 +188,7 @@ func endsWithin(ctx context.Context, d time.Duration) bool {
 	return bounded && time.Until(deadline) < d
 }
 
-// acquire acquires a free slot, even after the context has ended, or waits for one until it ends.
+// acquire takes a free slot, even after the context ended, or waits for one.
 func acquire(ctx context.Context, slots chan struct{}) bool {
 	select {
 	case slots <- struct{}{}:
@@ -223,7 +216,7 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	}
 }
 
-// leave ends an admitted request. Its answer is noted before another request may follow.
+// leave records the answer and then frees the slot.
 func (l *limiter) leave(r request, a answer) {
 	l.mu.Lock()
 	l.noteHour(a.header)
@@ -235,8 +228,8 @@ func (l *limiter) leave(r request, a answer) {
 	<-l.underWay
 }
 
-// noteHour keeps whether less than a fifth of the hourly limit is left (docs.github.com, "Checking the status of
-// your rate limit"): that is for waiting users, and for tokens. l.mu is held.
+// noteHour records whether less than a fifth of the hourly limit remains (docs.github.com, "Checking the status of
+// your rate limit"). l.mu is held.
 func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
@@ -247,6 +240,6 @@ func (l *limiter) noteHour(header http.Header) {
 	if remaining >= limit/5 {
 		reset = time.Time{}
 	}
-	// A reset after more than an hour comes from a wrong clock.
+	// Later resets come from a wrong clock.
 	l.scarce = policy.Earlier(reset, l.cfg.Now().Add(longestWait))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// GitHub's limits for one installation ("Rate limits for the REST API", secondary limits). GitHub does not say
-// whether edits and reactions are content, so here they are. Check runs are none.
+// GitHub's limits for an installation ("Rate limits for the REST API", secondary limits). Edits and reactions count
+// as content, since GitHub does not say; check runs do not.
 const (
 	atOnce = 100 // concurrent requests
 
@@ -18,7 +18,7 @@ const (
 	writePoints = 5
 )
 
-// limit is GitHub's number of points or requests within any stretch of a length.
+// limit is a number of points or requests within any window.
 type limit struct {
 	most int
 	in   time.Duration
@@ -26,13 +26,12 @@ type limit struct {
 
 var (
 	pointsLimit = limit{900, time.Minute}
-	minuteLimit = limit{80, time.Minute} // of content
-	hourLimit   = limit{500, time.Hour}  // of content
+	minuteLimit = limit{80, time.Minute} // content
+	hourLimit   = limit{500, time.Hour}  // content
 )
 
-// pacer lets a third of the limit through at once, and six tenths within its length. Any such stretch then has at
-// most 14/15 of the limit. The rest is for requests that reach GitHub up to a ninth of the length after they were
-// admitted: 6.6 s of a minute.
+// pacer allows a burst of a third of the limit and six tenths per window, so at most 14/15 in any window. The rest
+// covers requests that arrive up to a ninth of the window late: 6.6 s of a minute.
 func (l limit) pacer() *rate.Limiter {
 	perSecond := 0.6 * float64(l.most) / l.in.Seconds()
 	return rate.NewLimiter(rate.Limit(perSecond), l.most/3)
@@ -40,13 +39,13 @@ func (l limit) pacer() *rate.Limiter {
 
 type need struct {
 	points int
-	// content says that the limits of content apply.
+	// content applies the content limits.
 	content bool
-	// spare leaves a fifth of the limits to other requests.
+	// spare leaves a fifth of the limits to others.
 	spare bool
 }
 
-// wait is the time until the pacer lets n through, with a fifth of its burst to spare.
+// wait returns the time until the pacer admits n with the spare.
 func (n need) wait(pacer *rate.Limiter, now time.Time, tokens int) time.Duration {
 	wanted := float64(tokens)
 	if n.spare {
@@ -54,20 +53,19 @@ func (n need) wait(pacer *rate.Limiter, now time.Time, tokens int) time.Duration
 	}
 	missing := wanted - pacer.TokensAt(now)
 	wait := time.Duration(math.Ceil(missing / float64(pacer.Limit()) * float64(time.Second)))
-	if wait < time.Microsecond { // less is a rounding error
+	if wait < time.Microsecond { // rounding error
 		return 0
 	}
 	return wait
 }
 
-// limits is one node's state of one installation: its requests, and GitHub's answers. It is not safe for concurrent
-// use.
+// limits holds one installation's state on this node. It is not safe for concurrent use.
 type limits struct {
 	points *rate.Limiter
-	minute *rate.Limiter // of content
-	hour   *rate.Limiter // of content
+	minute *rate.Limiter // content
+	hour   *rate.Limiter // content
 
-	// hold is the time until which GitHub wants no request; secondary is false for the hourly limit.
+	// hold is when GitHub accepts requests again; secondary is false for the hourly limit.
 	hold      time.Time
 	secondary bool
 	// strikes counts refusals without a time since the last success.
@@ -78,7 +76,7 @@ func newLimits() *limits {
 	return &limits{points: pointsLimit.pacer(), minute: minuteLimit.pacer(), hour: hourLimit.pacer()}
 }
 
-// admit takes a request's cost, or takes nothing and returns the wait.
+// admit takes a request's cost, or nothing and returns the wait.
 func (l *limits) admit(now time.Time, n need) (wait time.Duration) {
 	wait = max(0, l.held(now).Sub(now), n.wait(l.points, now, n.points))
 	if n.content {
@@ -95,18 +93,17 @@ func (l *limits) admit(now time.Time, n need) (wait time.Duration) {
 	return 0
 }
 
-// held is the end of the hold. After the clock was set back it is kept within the longest wait.
+// held returns the hold's end, at most longestWait ahead if the clock was set back.
 func (l *limits) held(now time.Time) time.Time {
 	l.hold = policy.Earlier(l.hold, now.Add(longestWait))
 	return l.hold
 }
 
-// answered notes a request's result. Each refusal without a time doubles the hold, as GitHub asks, until a request
-// succeeds.
+// answered records a result. Each refusal without a time doubles the hold until a success.
 func (l *limits) answered(now time.Time, a answer) {
 	over := !l.held(now).After(now)
 	if !a.wantsPause(now) {
-		if over && a.class() == done { // else it was sent before the refusal
+		if over && a.class() == done { // otherwise sent before the refusal
 			l.strikes = 0
 		}
 		return

@@ -16,30 +16,29 @@ import (
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
-// Bounds of a job's log.
+// Limits of a job's log.
 const (
-	maxLog      = 256 << 20      // bytes read; a longer log ends there
-	maxLogLine  = 1000           // bytes kept of a line
-	maxLogLines = 200            // lines kept, the last ones
-	maxLogKept  = 12_000         // bytes kept, of the last lines
-	logTime     = 3 * TryTimeout // for the job, the address and the log
+	maxLog      = 256 << 20      // bytes read
+	maxLogLine  = 1000           // bytes per line
+	maxLogLines = 200            // last lines stored
+	maxLogKept  = 12_000         // bytes stored of the last lines
+	logTime     = 3 * TryTimeout // for job, address and log
 )
 
-// scriptColour begins each line of a step's script, as actions/runner writes it (ScriptHandler.cs).
+// scriptColour begins each line of a step's script (actions/runner, ScriptHandler.cs).
 const scriptColour = "\x1b[36;1m"
 
 type Actions struct{ client *Client }
 
-// Jobs reads and reruns jobs of GitHub Actions in a repository. Only Jobs uses a token with the permission actions,
-// so an installation without it only lacks logs.
+// Jobs reads and reruns GitHub Actions jobs. Only Jobs needs the permission actions.
 type Jobs struct {
 	client *Client
 	repo   Repo
 	token  string
-	Reruns bool // jobs may be rerun
+	Reruns bool // reruns are allowed
 }
 
-// Open asks for actions: write if the App may have it, else for actions: read.
+// Open requests actions: write if the App has it, otherwise actions: read.
 func (s Actions) Open(ctx context.Context, repo Repo, app App) (Jobs, error) {
 	open := func(level string) (Jobs, error) {
 		permissions := &github.InstallationPermissions{Actions: &level, Metadata: github.String("read")}
@@ -59,8 +58,8 @@ func (j Jobs) ask(ctx context.Context, r request, into any) (*github.Response, e
 	return j.client.on(ctx, j.repo, r, into)
 }
 
-// RerunFailed reruns the failed jobs of a workflow run, once: after a lost answer run_attempt shows whether it was
-// done (REST reference, "Re-run failed jobs from a workflow run").
+// RerunFailed reruns failed jobs once. After a lost answer, run_attempt shows whether it worked (REST reference,
+// "Re-run failed jobs from a workflow run").
 func (j Jobs) RerunFailed(ctx context.Context, run int64) error {
 	_, err := j.ask(ctx, request{method: http.MethodPost, route: "/repos/{owner}/{repo}/actions/runs/{id}/rerun-failed-jobs", args: []any{run},
 		find: func(ctx context.Context) (bool, error) {
@@ -70,7 +69,7 @@ func (j Jobs) RerunFailed(ctx context.Context, run int64) error {
 	return err
 }
 
-// RunAttempt is how often a workflow run was begun.
+// RunAttempt returns how often a workflow run was started.
 func (j Jobs) RunAttempt(ctx context.Context, run int64) (int, error) {
 	var got struct {
 		RunAttempt int `json:"run_attempt"`
@@ -79,20 +78,19 @@ func (j Jobs) RunAttempt(ctx context.Context, run int64) (int, error) {
 	return got.RunAttempt, err
 }
 
-// FailedJob is a job of GitHub Actions with its first failed step's log.
+// FailedJob holds a job and its first failed step's log.
 type FailedJob struct {
-	Run     int64    `json:"run_id"`      // its workflow run; 0 if unknown
-	Attempt int      `json:"run_attempt"` // of that run, from 1
-	Step    string   `json:"-"`           // its name; empty if no step failed
-	Command string   `json:"-"`           // the step's script; empty if the log does not have it
-	Lines   []string `json:"-"`           // its last lines, without times
-	Cut     int      `json:"-"`           // the number of lines left out before them
+	Run     int64    `json:"run_id"`      // workflow run, or 0
+	Attempt int      `json:"run_attempt"` // of the run, from 1
+	Step    string   `json:"-"`           // empty if no step failed
+	Command string   `json:"-"`           // empty if not in the log
+	Lines   []string `json:"-"`           // last lines without times
+	Cut     int      `json:"-"`           // lines omitted before them
 	URL     string   `json:"html_url"`    // the job's page
 }
 
-// FailedJob reads a job, whose id is its check run's (REST reference, "Get a job for a workflow run"), and the log
-// of the first failed step's time, which it writes whole to all. It returns the known part of the job even with an
-// error.
+// FailedJob reads a job by its check run's id (REST reference, "Get a job for a workflow run") and writes the failed
+// step's whole log to all. Errors may come with a partial result.
 func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut FailedJob, err error) {
 	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API
 	defer cancel()
@@ -130,8 +128,7 @@ func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Faile
 	return cut, errors.New("no step of the job failed")
 }
 
-// download reads a log from GitHub's storage without credentials: the address, secret and valid for a minute, has
-// its own.
+// download reads a log without credentials: its secret URL is valid for a minute.
 func download(ctx context.Context, by http.RoundTripper, address string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil || address == "" {
@@ -148,8 +145,7 @@ func download(ctx context.Context, by http.RoundTripper, address string) (io.Rea
 	return resp.Body, nil
 }
 
-// read keeps the last lines between two times, which GitHub gives in whole seconds, and writes all lines between
-// them to all.
+// read writes all lines between two times to all and keeps the last ones. GitHub's times are whole seconds.
 func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error {
 	cut := logCut{job: f, from: from, to: to, all: all}
 	lines := bufio.NewReaderSize(log, 64<<10)
@@ -173,20 +169,20 @@ func readHead(lines *bufio.Reader) (string, error) {
 		_, more, err = lines.ReadLine()
 	}
 	if line != "" {
-		return line, nil // an error comes again
+		return line, nil // the next read repeats the error
 	}
 	return "", err
 }
 
-// logCut cuts a step's log out of its job's.
+// logCut extracts a step's log from its job's.
 type logCut struct {
 	job      *FailedJob
-	from, to time.Time // the step's; to is zero without an end
+	from, to time.Time // the step's times; to may be zero
 	all      io.Writer
 
-	within bool // the last time was the step's
-	script bool // the step's script follows
-	kept   int  // bytes
+	within bool // the last timestamp was the step's
+	script bool // the script follows
+	kept   int
 }
 
 func (c *logCut) add(line string) {
@@ -200,7 +196,7 @@ func (c *logCut) add(line string) {
 	c.keep(shown)
 }
 
-// untimed cuts the time off a line. A line without one belongs to the line before it.
+// untimed removes a line's timestamp. Lines without one continue the previous line.
 func (c *logCut) untimed(line string) string {
 	stamp, rest, ok := strings.Cut(line, " ")
 	if !ok {
@@ -221,7 +217,7 @@ func (c *logCut) during(at time.Time) bool {
 	return c.to.IsZero() || at.Before(c.to.Add(time.Second))
 }
 
-// command reads the step's script from the first group of its log.
+// command reads the step's script from the log's first group.
 func (c *logCut) command(said, shown string) {
 	title, begins := strings.CutPrefix(shown, "##[group]Run ")
 	script, colored := strings.CutPrefix(said, scriptColour)
@@ -236,7 +232,7 @@ func (c *logCut) command(said, shown string) {
 	}
 }
 
-// addScript adds a line of the script. The group's title is its first line, which follows in full.
+// addScript adds a line of the script. The group's title repeats the first line.
 func (c *logCut) addScript(line string) {
 	if len(c.job.Command) >= maxLogLine {
 		return

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif"  // formats that are read
+	_ "image/gif"
 	_ "image/jpeg" //
 	_ "image/png"  //
 	"io"
@@ -18,25 +18,24 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Bounds of one attempt's pictures. Models take pictures up to 5 MB and 8,000 pixels a side (Anthropic's
-// documentation, "Vision").
+// Limits of an attempt's pictures. Models accept 5 MB and 8,000 pixels a side (Anthropic documentation, "Vision").
 const (
 	MaxPictures    = 8
 	maxPicture     = 5_000_000
 	maxPictureSide = 8000
-	pictureTime    = 2 * TryTimeout // for all of them, and the question where they are
+	pictureTime    = 2 * TryTimeout // for all pictures together
 )
 
 // Picture is an attached file.
 type Picture struct {
-	Node   string // its comment, review, issue or pull request
+	Node   string // comment, review, issue or pull request
 	Format string // png, jpeg or gif
 	Data   []byte
 }
 
-// Pictures reads the attached pictures of these nodes, up to MaxPictures, and counts the ones left out: on other
-// hosts than GitHub's own, too large, of another format, or missing. GitHub renders attachments with addresses that
-// are valid for minutes without credentials ("bodyHTML"). Nodes edited since a time have none.
+// Pictures reads attached pictures of the nodes, up to MaxPictures, and counts skipped ones: foreign hosts, too
+// large, other formats, or missing. GitHub renders them with URLs valid for minutes ("bodyHTML"). Nodes edited since
+// a time are skipped.
 func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, asked time.Time) (all []Picture, left int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
@@ -102,8 +101,8 @@ var attachmentHosts = []string{
 	"user-images.githubusercontent.com",
 }
 
-// keeps reports whether an address is on GitHub's attachment hosts; an Enterprise Server is its own.
-// camo.githubusercontent.com shows other sites' pictures, and is not one of them.
+// keeps reports whether an address is on GitHub's attachment hosts. camo.githubusercontent.com proxies other sites
+// and does not count.
 func (s Discussions) keeps(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -119,7 +118,7 @@ func (s Discussions) keeps(address string) bool {
 	return u.Host == api.Host || strings.HasSuffix(u.Host, "."+api.Host)
 }
 
-// readPicture reads one picture, without credentials and redirects.
+// readPicture reads a picture without credentials or redirects.
 func (s Discussions) readPicture(ctx context.Context, address string, p *Picture) error {
 	if !s.keeps(address) {
 		return errors.New("the picture is kept elsewhere")

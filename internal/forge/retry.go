@@ -10,19 +10,18 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxTries is how often one call is sent if GitHub fails or throttles it.
+// maxTries limits the tries of one call.
 const maxTries = 3
 
-// Waits between tries after a failure: full jitter up to retryBase, doubled each time, at most retryCap. A creation
-// waits at least settle, so that a look-up finds what GitHub was still doing.
+// Waits between tries: full jitter up to retryBase, doubled up to retryCap. A creation waits at least settle before
+// it is looked up.
 const (
 	retryBase = 500 * time.Millisecond
 	retryCap  = 8 * time.Second
 	settle    = time.Second
 )
 
-// retrying is the RoundTripper that repeats a throttled or unanswered request. It first looks up whether a creation
-// was done.
+// retrying repeats throttled and unanswered requests. It looks up creations first.
 type retrying struct{ next http.RoundTripper }
 
 func (t retrying) RoundTrip(req *http.Request) (_ *http.Response, err error) {
@@ -35,10 +34,10 @@ func (t retrying) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 			return nil, fmt.Errorf("%s %s: %w", c.method, c.route, ctx.Err())
 		}
 		if err != nil && c.notSent() {
-			return nil, err // no slot within the limits, or no token
+			return nil, err // no slot or no token
 		}
 		switch c.last.class() {
-		case limited: // the next try waits for it
+		case limited: // the next try waits
 			limit := c.limitReached()
 			if try >= maxTries {
 				return nil, limit
@@ -58,7 +57,7 @@ func (t retrying) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 	}
 }
 
-// mayLag reports whether a later try may find what this try did not.
+// mayLag reports whether a later try may find the object.
 func (c *call) mayLag(try int) bool {
 	if !c.lags || try >= maxTries {
 		return false
@@ -66,10 +65,9 @@ func (c *call) mayLag(try int) bool {
 	return c.last.status == http.StatusNotFound && !isNoUser(c.failure())
 }
 
-// notSent says that a try ended before the fence and the wire.
+// notSent reports whether fence or wire were not reached.
 func (c *call) notSent() bool { return !c.last.sent && c.last.err == nil }
 
-// limitReached logs that GitHub throttled the request.
 func (c *call) limitReached() *RateLimited {
 	limit := c.limiter(c.limitKey()).rateLimited(c.request, 0)
 	limit.Path = c.last.path
@@ -83,8 +81,8 @@ func (c *call) limitReached() *RateLimited {
 	return limit
 }
 
-// afterFailure waits after a try with an unknown result and looks up whether a creation was done: then it returns
-// errFound, and another error if nothing is left to try.
+// afterFailure waits after an unknown result and looks for a creation. It returns errFound if it was done, or another
+// error without tries left.
 func (c *call) afterFailure(ctx context.Context, try int) error {
 	failure := c.failure()
 	last := try >= maxTries
@@ -96,7 +94,7 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 		pause += settle
 	}
 	if c.last.wantsPause(c.cfg.Now()) {
-		pause = 0 // the next request waits as long as GitHub wants
+		pause = 0 // the next request waits as GitHub asks
 	}
 	c.cfg.Log.Info().Str("method", c.method).Str("path", c.last.path).Int("status", c.last.status).
 		Int("try", try).Dur("pause_ms", pause).AnErr("error", failure).Msg("GitHub failed, trying again")
@@ -118,7 +116,7 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 	return nil
 }
 
-// refreshing is the RoundTripper that repeats a request once with a fresh token if GitHub refused its token.
+// refreshing repeats a request once with a fresh token.
 type refreshing struct{ next http.RoundTripper }
 
 func (t refreshing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -134,8 +132,7 @@ func (t refreshing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// authorizing is the RoundTripper that adds the current token and calls the fence. It makes a token only after the
-// request has its slot, since nothing is requested while GitHub wants nothing.
+// authorizing adds the token and calls the fence. It requests a token only after the request has a slot.
 type authorizing struct{ next http.RoundTripper }
 
 func (t authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -153,13 +150,12 @@ func (t authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if req.GetBody != nil { // each try sends it again
-		req.Body, _ = req.GetBody() // reads memory, and never fails
+	if req.GetBody != nil { // tries resend the body
+		req.Body, _ = req.GetBody() // reads memory and never fails
 	}
 	return t.next.RoundTrip(req)
 }
 
-// mayBeSent gets the token and calls the fence.
 func (c *call) mayBeSent(ctx context.Context) (err error) {
 	if c.as == asInstallation {
 		c.token, err = c.Apps.Token(ctx, c.repo)
@@ -176,9 +172,8 @@ func (c *call) mayBeSent(ctx context.Context) (err error) {
 	return c.last.err
 }
 
-// Fenced is the client for a caller that may lose the right to write while a request waits: fence is called right
-// before each write, after all waiting, and its error stops the request. A fence that will never let anything
-// through again should end the context, so that no further try is made.
+// Fenced returns a client that calls fence before each write, after all waiting; an error stops the request. A fence
+// that fails for good should also end the context.
 func (c *Client) Fenced(fence func(context.Context) error) *Client {
 	fenced := *c
 	fenced.fence = fence

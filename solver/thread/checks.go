@@ -12,33 +12,32 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// CheckResult is another App's finished check run on a commit.
+// CheckResult holds another App's finished check run.
 type CheckResult struct {
 	learning.CheckResult
 	SHA string
 	At  time.Time
 }
 
-// Checked is the classification of a commit's red checks, made once when its checks have finished.
+// Checked classifies a commit's failed checks once all checks have finished.
 type Checked struct {
 	SHA    string     `json:"sha"`
 	Checks []RedCheck `json:"checks"`
 }
 
-// RedCheck is another App's failed check on a commit.
+// RedCheck holds another App's failed check.
 type RedCheck struct {
 	Name   string         `json:"name"`
 	Class  feedback.Class `json:"class"`
 	Reason string         `json:"reason"`
 	URL    string         `json:"url,omitempty"`
-	// Update says that the base has fixed it and that the branch lacks the fix.
+	// Update means that the base fixed the failure and the branch lacks the fix.
 	Update bool `json:"update,omitempty"`
 }
 
-// Findings are the classified red checks of commits, oldest first.
+// Findings holds classified failures by commit, oldest first.
 type Findings []Checked
 
-// maxChecks limits the remembered checks to the newest.
 const maxChecks = 200
 
 func (s *State) checked(f Feedback) {
@@ -60,14 +59,14 @@ func (s *State) checked(f Feedback) {
 	}
 }
 
-// firstRed notes the head's first unclassified failure, since Checks forgets it after maxChecks others.
+// firstRed records the head's first unclassified failure, because Checks forgets it after maxChecks others.
 func (s *State) firstRed(c CheckResult) {
 	if feedback.Failing(c.Conclusion) && !s.known(c) {
 		s.red = c
 	}
 }
 
-// onBase says that a commit's check also failed on the base; empty if unknown.
+// onBase says that the same check failed on the base, or nothing.
 func (all Findings) onBase(f Feedback) (why string) {
 	for _, red := range all.On(f.SHA) {
 		if red.Name == f.Check && red.Class == feedback.Before {
@@ -77,8 +76,7 @@ func (all Findings) onBase(f Feedback) (why string) {
 	return why
 }
 
-// found stores a classification. Failures outside of the work do not grade an attempt, and appear in the answer to
-// why.
+// found stores a classification. Failures that the work did not cause do not grade an attempt.
 func (s *State) found(_ Event, c Checked) {
 	s.Checked = append(s.Checked, c)
 	if s.red.SHA == c.SHA {
@@ -96,7 +94,7 @@ func (s *State) found(_ Event, c Checked) {
 	}
 }
 
-// excuse notes why failures of a check on a commit are not the work's.
+// excuse records why a check's failures on a commit are not the work's.
 func (s *State) excuse(sha string, red RedCheck) {
 	for i, r := range s.Checks {
 		if r.SHA == sha && red.is(r.Name, r.Conclusion) {
@@ -111,8 +109,8 @@ func (r RedCheck) is(name, conclusion string) bool {
 
 func (r RedCheck) says() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
 
-// Red are the failed checks on Pawl's last pushed commit, while it is the head and unclassified. First is when the
-// first one failed, or Pawl reran some, and Last when the commit's last report came.
+// Red lists unclassified failures on Pawl's last pushed commit while it is the head. First is the time of the first
+// failure or of Pawl's last rerun, Last that of the latest report.
 type Red struct {
 	Names       []string
 	First, Last time.Time
@@ -141,7 +139,6 @@ func (s State) Red() (red Red) {
 	return red
 }
 
-// headIsOurs reports whether Pawl's last pushed commit is the head, as far as the log knows.
 func (s State) headIsOurs() bool {
 	if s.Head == "" {
 		return false
@@ -159,7 +156,6 @@ func (red *Red) add(c CheckResult) {
 	}
 }
 
-// reran moves the times of red checks to Pawl's rerun.
 func (s State) reran(red *Red) {
 	for key, act := range s.Acts {
 		if !strings.HasPrefix(key, rerunKey) || act.SHA != s.Head {
@@ -172,8 +168,8 @@ func (s State) reran(red *Red) {
 	}
 }
 
-// known reports whether a failure is classified. A failure that the commit or the base causes stays so; another one
-// may fail for another reason later.
+// known reports whether a failure is classified. Classifications of failures by the commit or the base are permanent;
+// others apply to one result.
 func (s State) known(c CheckResult) bool {
 	if c.Outside != "" {
 		return true
@@ -183,15 +179,14 @@ func (s State) known(c CheckResult) bool {
 	})
 }
 
-// Before reports whether an earlier commit has a classified check that matches.
+// Before reports whether an earlier commit has a matching classified check.
 func (all Findings) Before(name string, what func(RedCheck) bool) bool {
 	return slices.ContainsFunc(all, func(k Checked) bool {
 		return slices.ContainsFunc(k.Checks, func(r RedCheck) bool { return r.Name == name && what(r) })
 	})
 }
 
-// Unresolved are the review threads of done remarks that no later attempt declined and that are not resolved yet:
-// their nodes by the key of the act.
+// Unresolved maps act keys to nodes of unresolved review threads whose remarks are done and not declined.
 func (s State) Unresolved() map[string]string {
 	open := map[string]string{}
 	for key, act := range s.Acts {
@@ -220,7 +215,7 @@ func (s State) declined(remark int64, n int) bool {
 	return false
 }
 
-// LastChange is the last attempt at a change, else the last attempt; there must be one.
+// LastChange returns the last attempt at a change, or else the last attempt. The thread must have one.
 func (s State) LastChange() Attempt {
 	for _, a := range slices.Backward(s.Attempts) {
 		if a.Decision.Purpose == policy.ToChange {
@@ -230,7 +225,7 @@ func (s State) LastChange() Attempt {
 	return s.Attempts[len(s.Attempts)-1]
 }
 
-// WorkBegan is the start commit of the first attempt whose work is in the pull request; empty for none.
+// WorkBegan returns the start commit of the pull request's first attempt, or empty.
 func (s State) WorkBegan() string {
 	for _, a := range s.Attempts {
 		if a.pushedTo(s.Pull) {
@@ -240,7 +235,7 @@ func (s State) WorkBegan() string {
 	return ""
 }
 
-// pushedTo reports whether the attempt pushed to that pull request, as far as both are known.
+// pushedTo reports whether the attempt pushed to the pull request. Unknown numbers match.
 func (a Attempt) pushedTo(pull int) bool {
 	if !a.Receipt.Pushed {
 		return false
@@ -252,7 +247,7 @@ func (a Attempt) pushedTo(pull int) bool {
 	return pull == 0
 }
 
-// On is the classification of a commit's red checks, the newest of each name.
+// On returns a commit's failed checks, the newest of each name.
 func (all Findings) On(sha string) (found []RedCheck) {
 	for _, k := range all {
 		if k.SHA != sha {
@@ -265,13 +260,11 @@ func (all Findings) On(sha string) (found []RedCheck) {
 	return found
 }
 
-// Pin is a commit that the branch must still contain for an attempt to begin without a user's new words. What
-// describes it, after a comma.
+// Pin is a commit that the branch must still contain before an attempt begins. What describes it, after a comma.
 type Pin struct{ SHA, What string }
 
-// Pins are the commits that the requests were about and, unless a user typed something since, the one that the last
-// attempt pushed or began from. After the notice of a force-push (RuleRewritten) and a user's new words, older
-// requests count as about the head that the notice named.
+// Pins returns the commits of the requests and, without new words from users, the last attempt's commit. After the
+// notice of a force-push (RuleRewritten) and a user's answer, older requests refer to the head in the notice.
 func (s State) Pins() (pins []Pin) {
 	add := func(p Pin) {
 		if p.SHA == "" || slices.ContainsFunc(pins, func(q Pin) bool { return q.SHA == p.SHA }) {
@@ -287,7 +280,7 @@ func (s State) Pins() (pins []Pin) {
 	return pins
 }
 
-// toldOfRewriting is the notice of a force-push; nil unless a user typed something since.
+// toldOfRewriting returns the notice of a force-push that a user answered, or nil.
 func (s State) toldOfRewriting() *Decided {
 	told := s.rewritten
 	if told == nil {
@@ -299,7 +292,6 @@ func (s State) toldOfRewriting() *Decided {
 	return told
 }
 
-// pin is the commit that the feedback was about.
 func (r Request) pin(told *Decided) Pin {
 	switch {
 	case told != nil && r.Seq <= told.Seen:
@@ -312,8 +304,8 @@ func (r Request) pin(told *Decided) Pin {
 	return Pin{r.Head, "which was its head when this was asked for"}
 }
 
-// pinOfLastChange is the commit that the last attempt at a change pushed or began from; zero for none, or after a
-// user's new words.
+// pinOfLastChange returns the commit that the last change pushed or started from. It is zero after a user's new
+// words.
 func (s State) pinOfLastChange() Pin {
 	for _, a := range slices.Backward(s.Attempts) {
 		if a.Decision.Purpose != policy.ToChange {

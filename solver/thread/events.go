@@ -14,12 +14,12 @@ import (
 
 type Kind string
 
-// The kinds of events. The first five come from webhooks and users, the others from the solver.
+// The kinds of events. Webhooks and users cause the first five, the solver the others.
 const (
 	KindFeedback       Kind = "feedback"        // Feedback, accepted
-	KindIgnored        Kind = "ignored"         // Feedback, with the reason why it does not count
-	KindControl        Kind = "control"         // Feedback: a command that Controls
-	KindQuestion       Kind = "question"        // Feedback that a comment answers: status, why, and unknown commands
+	KindIgnored        Kind = "ignored"         // Feedback that does not count, with the reason
+	KindControl        Kind = "control"         // Feedback with a control command
+	KindQuestion       Kind = "question"        // Feedback that needs an answer: status, why, unknown commands
 	KindThread         Kind = "thread"          // Change
 	KindWithdrawn      Kind = "withdrawn"       // Withdrawn
 	KindDecision       Kind = "decision"        // Decided
@@ -34,14 +34,14 @@ const (
 	KindOperated       Kind = "operated"        // Operated, in a repository's or the server's log
 )
 
-// Details are a webhook's data on its thread. Empty fields are unknown; later details replace only what they know.
+// Details holds a thread's data from a webhook. Empty fields are unknown and do not replace known ones.
 type Details struct {
 	Installation  int64  `json:"installation,omitempty"`
 	RepoID        int64  `json:"repo_id,omitempty"`
 	Title         string `json:"title,omitempty"`
 	Body          string `json:"body,omitempty"`
 	Author        string `json:"author,omitempty"`
-	Labels        string `json:"labels,omitempty"` // label names, one a line
+	Labels        string `json:"labels,omitempty"` // one label per line
 	Pull          bool   `json:"pull,omitempty"`
 	HeadRef       string `json:"head_ref,omitempty"`
 	HeadSHA       string `json:"head_sha,omitempty"`
@@ -51,65 +51,63 @@ type Details struct {
 	URL           string `json:"url,omitempty"`
 }
 
-// Target is the object of a reaction: issue, issue_comment, review_comment or review, and its id (for an issue its
-// number). A review also has its Node, since the REST API has no reactions to it. The zero value takes no reaction.
+// Target identifies what a reaction is added to: issue, issue_comment, review_comment or review, and its id (an
+// issue's number). Reviews need Node, since the REST API has no reactions to them. The zero value takes no reaction.
 type Target struct {
 	Kind string `json:"kind,omitempty"`
 	ID   int64  `json:"id,omitempty"`
 	Node string `json:"node,omitempty"`
 }
 
-// Bare is the target without its node, as in results of GraphQL.
+// Bare removes the node, as in GraphQL results.
 func (t Target) Bare() Target { return Target{Kind: t.Kind, ID: t.ID} }
 
-// Feedback is a remark with its judgement. Text is as in the payload.
+// Feedback holds a remark and its judgement. Text is unchanged.
 type Feedback struct {
 	Source policy.Source  `json:"source"`
 	By     feedback.Actor `json:"by"`
 	Reason string         `json:"reason"`
-	// Own says that Pawl itself acted, which is not shown.
+	// Own marks Pawl's own actions, which are not shown.
 	Own     bool   `json:"own,omitempty"`
 	Command string `json:"command,omitempty"`
 	Mention bool   `json:"mention,omitempty"`
-	// Pin is the backend that a solve command names, as with a label pawl:BACKEND.
+	// Pin is the backend that a solve command or a label pawl:BACKEND names.
 	Pin string `json:"pin,omitempty"`
-	// Severity of a reviewer's remark (feedback.Severity); else 0.
+	// Severity grades a reviewer's remark (feedback.Severity); otherwise 0.
 	Severity int    `json:"severity,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Raw      string `json:"raw,omitempty"`
-	// Description is the content of an edited description, Baseline the content before.
+	// Description and Baseline hold an edited description after and before the edit.
 	Description string `json:"description,omitempty"`
 	Baseline    string `json:"baseline,omitempty"`
 	Target      Target `json:"target,omitzero"`
-	// First marks an original comment, not an edit.
+	// First marks original comments as opposed to edits.
 	First bool `json:"first,omitempty"`
-	// Check and Conclusion describe another App's finished check run.
+	// Check and Conclusion hold another App's check run.
 	Check      string `json:"check,omitempty"`
 	Conclusion string `json:"conclusion,omitempty"`
-	Outside    string `json:"outside,omitempty"` // why the work did not cause its failure; empty if it may have
-	// Generation counts the pieces of Pawl's own work that led here without a user's comment. Cause names the last
-	// one.
+	Outside    string `json:"outside,omitempty"` // why the work did not cause the failure, or empty
+	// Generation counts Pawl's own steps since the last user comment; Cause names the latest.
 	Generation int       `json:"generation,omitempty"`
 	Cause      string    `json:"cause,omitempty"`
-	Number     int       `json:"number,omitempty"` // its issue or pull request
+	Number     int       `json:"number,omitempty"` // issue or pull request
 	URL        string    `json:"url,omitempty"`
-	SHA        string    `json:"sha,omitempty"` // the commit it is about
+	SHA        string    `json:"sha,omitempty"` // commit of the feedback
 	MadeAt     time.Time `json:"made_at,omitzero"`
 	Delivery   string    `json:"delivery,omitempty"`
 	Snapshot   *Details  `json:"snapshot,omitempty"`
 
-	// Backend is the choice of a "use" command. Word is the subject of a question, such as a backend or an unknown
-	// command.
+	// Backend is the choice of "use". Word is the subject of a question, such as an unknown command.
 	Backend string `json:"backend,omitempty"`
 	Word    string `json:"word,omitempty"`
-	// Private says that the question's repository is private.
+	// Private marks questions in private repositories.
 	Private bool `json:"private,omitempty"`
 
 	Seq int64     `json:"-"`
 	At  time.Time `json:"-"`
 }
 
-// Made is when it was made, if GitHub said so, else when it arrived.
+// Made returns when GitHub says the remark was made, or else when it arrived.
 func (f Feedback) Made() time.Time {
 	if f.MadeAt.IsZero() {
 		return f.At
@@ -118,39 +116,40 @@ func (f Feedback) Made() time.Time {
 }
 
 type Change struct {
-	// What is thumbs_up, thumbs_down, closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled,
-	// installed, renamed, repository_deleted, edited, approved, changes_requested, reverted or base_moved.
+	// What is one of thumbs_up, thumbs_down, closed, reopened, merged, pull_closed, pull_merged, pull_reopened,
+	// head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved,
+	// changes_requested, reverted, base_moved.
 	What   string    `json:"what"`
 	By     string    `json:"by,omitempty"`
 	Detail string    `json:"detail,omitempty"`
-	MadeAt time.Time `json:"made_at,omitzero"` // when something was closed, if GitHub said so
-	// Number and URL are a pull request of the thread.
+	MadeAt time.Time `json:"made_at,omitzero"` // time of closing by GitHub, if known
+	// Number and URL name the thread's pull request.
 	Number   int      `json:"number,omitempty"`
 	URL      string   `json:"url,omitempty"`
 	Delivery string   `json:"delivery,omitempty"`
 	Snapshot *Details `json:"snapshot,omitempty"`
 }
 
-// Withdrawn takes back feedback that does not count after all.
+// Withdrawn cancels earlier feedback.
 type Withdrawn struct {
 	Seqs   []int64 `json:"seqs"`
 	Reason string  `json:"reason"`
 }
 
-// Decided is a logged decision. Seen is the last event that it took into account; later feedback is still fresh.
+// Decided holds a decision. Feedback after event Seen is undecided.
 type Decided struct {
 	policy.Decision
 	Seen     int64     `json:"seen"`
 	Problems []Problem `json:"problems,omitempty"` // errors in the repository's configuration
-	On       string    `json:"on,omitempty"`       // the commit of a decision before the first attempt
-	Output   string    `json:"output,omitempty"`   // the end of the command's output behind the decision
-	// Failed says that Pawl itself could not continue.
+	On       string    `json:"on,omitempty"`       // commit of a decision before the first attempt
+	Output   string    `json:"output,omitempty"`   // end of the output behind the decision
+	// Failed means that Pawl itself could not continue.
 	Failed bool `json:"failed,omitempty"`
-	// Like names another thread that stopped on the same task, and why.
+	// Like names a thread that stopped on the same task, and the reason.
 	Like string `json:"like,omitempty"`
 }
 
-// Refuse is a decision to stop before anything runs, with a hint for users.
+// Refuse returns a decision that stops the run with a hint for users.
 func Refuse(rule policy.Rule, hint, reason string) *Decided {
 	return &Decided{Decision: policy.Decision{
 		Action:  policy.DoStop,
@@ -160,15 +159,15 @@ func Refuse(rule policy.Rule, hint, reason string) *Decided {
 	}}
 }
 
-// Problem is an error in the repository's configuration at a line, from 1; 0 means the whole file.
+// Problem is an error in the repository's configuration. Line 0 means the whole file.
 type Problem struct {
 	Path    string `json:"path"`
 	Line    int    `json:"line"`
 	Message string `json:"message"`
-	SHA     string `json:"sha"` // the commit with the file
+	SHA     string `json:"sha"` // commit with the file
 }
 
-// Started is the beginning of an attempt, logged before anything is done.
+// Started logs the beginning of an attempt before anything happens.
 type Started struct {
 	N        int             `json:"n"`
 	Run      int             `json:"run"`
@@ -179,60 +178,58 @@ type Started struct {
 	Kind     string          `json:"kind"`
 	Model    string          `json:"model,omitempty"`
 	Effort   string          `json:"effort,omitempty"`
-	// Session is the agent's session to continue; Continues says why it is or is not continued.
+	// Session is the agent's session to continue; Continues gives the reason.
 	Session   string `json:"session,omitempty"`
 	Continues string `json:"continues,omitempty"`
-	// Base is the commit that it starts from, Place its folder.
+	// Base is the start commit, Place the node's folder.
 	Base    string         `json:"base,omitempty"`
 	Place   string         `json:"place,omitempty"`
-	Context policy.Context `json:"context,omitzero"` // the kind of work, for learning
-	// Updates says that the base is merged first, NoAgent that no agent is asked after that.
+	Context policy.Context `json:"context,omitzero"` // kind of work, for learning
+	// Updates means that the base is merged first; NoAgent means that no agent runs after the merge.
 	Updates bool `json:"updates,omitempty"`
 	NoAgent bool `json:"no_agent,omitempty"`
-	// Proposal is for a thread's first attempt in a repository without a setup.
+	// Proposal suggests a setup at a thread's first attempt.
 	Proposal policy.Proposal `json:"proposal,omitzero"`
-	Plan     string          `json:"plan,omitempty"` // to carry out
-	Began    time.Time       `json:"-"`              // start time, for this process only; the event has it, too
-	Repo     config.Repo     `json:"repo,omitzero"`  // the repository's configuration of the attempt
+	Plan     string          `json:"plan,omitempty"`
+	Began    time.Time       `json:"-"`             // start time, in this process only
+	Repo     config.Repo     `json:"repo,omitzero"` // repository configuration of the attempt
 }
 
-// Unfinished is what an attempt left when its server ended, for the next one. A killed attempt has ended with its
-// own receipt. One that was handed over (Times > 0) continues under its number or, if it has its Receipt here, only
-// lacks its push.
+// Unfinished holds work that a stopped server left. A killed attempt ended with its own receipt. A handed-over
+// attempt (Times > 0) continues under its number or, with a Receipt, needs only its push.
 type Unfinished struct {
 	N int `json:"n"`
-	// Orderly says that the server handed it over: it counts as not begun.
+	// Orderly marks a handover, which does not count as an attempt.
 	Orderly bool   `json:"orderly,omitempty"`
 	Backend string `json:"backend"`
-	// Base is its start commit. Commit has its files; empty if it had changed none.
+	// Base is the start commit; Commit has the changed files, if any.
 	Base   string `json:"base"`
 	Commit string `json:"commit,omitempty"`
-	// Session is the agent's session, which can be continued at Place; empty for none.
+	// Session is the agent's session at Place, or empty.
 	Session string `json:"session,omitempty"`
 	Place   string `json:"place"`
-	// Times is how often in a row it was handed over, Used its use so far.
+	// Times counts consecutive handovers; Used sums the use.
 	Times int          `json:"times,omitempty"`
 	Used  policy.Spent `json:"used,omitzero"`
-	// Receipt is complete if only the push is missing, which is done before anything else; else nil.
+	// Receipt is complete if only the push is missing; otherwise nil.
 	Receipt *policy.Receipt `json:"receipt,omitempty"`
-	At      time.Time       `json:"-"` // when it ended, for this process only; the event has it, too
+	At      time.Time       `json:"-"` // end time, in this process only
 }
 
-// Changed reports whether there are files to continue from.
+// Changed reports whether the work has files.
 func (u *Unfinished) Changed() bool { return u != nil && u.Commit != "" }
 
-// interrupted reports whether the attempt was handed over and lacks more than its push.
+// interrupted reports whether a handed-over attempt needs more than its push.
 func (u *Unfinished) interrupted() bool { return u.Times > 0 && u.Receipt == nil }
 
-// Authored is part of what an attempt's agent wrote, or Pawl itself (N is 0), in the form of feedback.Authored.
-// State keeps Pawl's part.
+// Authored holds text by an agent, or by Pawl (N is 0), in the form of feedback.Authored. State keeps Pawl's part.
 type Authored struct {
 	N    int    `json:"n"`
 	Runs []byte `json:"runs"`
 }
 
-// Act is a change of the outside world, logged before and after. ID and URL come from GitHub; Hash is the content's
-// hash, so that an unchanged rendering is not sent again.
+// Act is logged before and after a change at GitHub. Hash identifies the content, so that unchanged content is not
+// sent again.
 type Act struct {
 	Key  string `json:"key"`
 	ID   int64  `json:"id,omitempty"`
@@ -240,28 +237,28 @@ type Act struct {
 	Hash string `json:"hash,omitempty"`
 	SHA  string `json:"sha,omitempty"`
 	Note string `json:"note,omitempty"`
-	// Page is the question that the act answers, and where.
+	// Page is the question that the act answers, and its location.
 	Page string `json:"page,omitempty"`
-	// Going says that a check run shows work in progress. It must end when the commit is no longer the head.
+	// Going marks a check run in progress. Pawl ends it when the commit is no longer the head.
 	Going bool `json:"going,omitempty"`
-	// Node is the GraphQL id of a pull request or a review thread.
+	// Node is the GraphQL id of a pull request or review thread.
 	Node string `json:"node,omitempty"`
-	// Title is the title that Pawl gave a pull request, or would have given if users had not changed it.
+	// Title is the pull request's title by Pawl, even if users changed it.
 	Title string `json:"title,omitempty"`
 }
 
 const Label = "pawl"
 
-// BranchPrefix begins the name of Pawl's branch for an issue; the number follows.
+// BranchPrefix begins Pawl's branch names; the issue number follows.
 const BranchPrefix = "pawl/issue-"
 
-// Keys of acts. A key happens once.
+// Keys of acts. Each key happens once.
 const (
 	ActPull       = "pull_request"
-	ActUnfinished = "unfinished" // done without SHA: the reference is deleted
+	ActUnfinished = "unfinished" // without a SHA the reference is deleted
 )
 
-// UnfinishedRef is GitHub's reference to a thread's unfinished commit.
+// UnfinishedRef names GitHub's reference to unfinished work.
 func UnfinishedRef(t ID) string { return fmt.Sprintf("refs/pawl/unfinished/%d", t.Number) }
 
 func PushKey(branch, sha string) string { return "push:" + branch + ":" + sha }
@@ -274,29 +271,28 @@ func GradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 
 const (
 	commentKey = "comment:"
-	rerunKey   = "rerun:" // of a workflow run; SHA is its commit
+	rerunKey   = "rerun:" // a workflow run; SHA is its commit
 	remarkKey  = "remark:%d:%d"
 )
 
 const ActStatus = commentKey + "status"
 
-// The keys of acts on Pawl's pull request: its description, the end of draft, and the review request.
+// Keys of acts on a pull request: its description, the end of its draft state, and the review request.
 func PullBodyKey(number int) string   { return fmt.Sprintf("pull_body:%d", number) }
 func PullReadyKey(number int) string  { return fmt.Sprintf("pull_ready:%d", number) }
 func PullReviewKey(number int) string { return fmt.Sprintf("pull_review:%d", number) }
 
-// RemarkKey is the key of an attempt's answer to a review comment; the act has the thread's Node if the remark was
-// done. resolveKey is the key of resolving the thread, ReviewAgainKey of requesting another review.
+// RemarkKey returns the key of the answer to a review comment; a done remark's act has the thread's Node. resolveKey
+// resolves the thread, ReviewAgainKey requests another review.
 func RemarkKey(n int, id int64) string          { return fmt.Sprintf(remarkKey, n, id) }
 func resolveKey(n int, id int64) string         { return fmt.Sprintf("resolve:%d:%d", n, id) }
 func ReviewAgainKey(n int, login string) string { return fmt.Sprintf("review_again:%d:%s", n, login) }
 
-// marker begins Pawl's HTML comments.
 const marker = "<!-- pawl:"
 
 func Marked(text string) bool { return strings.Contains(text, marker) }
 
-// Hash identifies a rendering, so that an unchanged one is not sent again.
+// Hash identifies content, so that unchanged content is not sent again.
 func Hash(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {

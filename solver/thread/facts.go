@@ -19,10 +19,9 @@ func (s State) Running() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// takenBy is the feedback that an attempt has taken; 0 for untaken feedback.
 func (s State) takenBy(n int) []Request {
 	var out []Request
-	for i := range s.Feedback { // by index: a log may have thousands
+	for i := range s.Feedback { // by index: logs may have thousands of entries
 		if f := &s.Feedback[i]; f.takenBy(n) {
 			out = append(out, *f)
 		}
@@ -30,10 +29,10 @@ func (s State) takenBy(n int) []Request {
 	return out
 }
 
-// takenBy reports whether attempt n took the feedback and it was not withdrawn. 0 means untaken.
+// takenBy reports whether attempt n took the feedback and nothing withdrew it. 0 means untaken.
 func (r *Request) takenBy(n int) bool { return r.Taken == n && r.Withdrawn == "" }
 
-// Pending is feedback that no attempt has taken.
+// Pending returns feedback that no attempt has taken.
 func (s State) Pending() []Request { return s.takenBy(0) }
 
 func (s State) Fresh() []Request {
@@ -41,7 +40,7 @@ func (s State) Fresh() []Request {
 	return slices.DeleteFunc(s.Pending(), func(r Request) bool { return r.Held || r.Seq <= over })
 }
 
-// over is the last event that the last decision saw, if that decision ended the run; else -1, before all events.
+// over returns the last event seen by the decision that ended the run, or -1.
 func (s State) over() int64 {
 	d := s.Decision
 	if d == nil || !ending(d.Action) {
@@ -61,10 +60,10 @@ func ending(a policy.Action) bool {
 
 func (s State) Open() bool { return s.Run > 0 && !s.Ended }
 
-// Tracked reports whether Pawl has worked on the thread or is asked to.
+// Tracked reports whether Pawl works or has worked on the thread.
 func (s State) Tracked() bool { return s.Run > 0 }
 
-// Facts are policy's facts from the log; the caller adds the limits, the backends and the verify commands.
+// Facts returns policy's facts from the log. The caller adds limits, backends and verify commands.
 func (s State) Facts(now time.Time) policy.Facts {
 	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
 	typed, raised := s.typed(), s.raised()
@@ -84,7 +83,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 	f.SaidAgain = s.saidAgain(changing(s.Fresh()), len(s.Attempts)+1)
 	if u := s.Unfinished; u != nil {
 		f.Handed = policy.HandOver{Times: u.Times, At: u.At}
-		if now.Sub(u.At) < policy.Day && s.handed.Seen >= raised { // as of attempts that have ended
+		if now.Sub(u.At) < policy.Day && s.handed.Seen >= raised { // counts like ended attempts
 			f.Handed.Used = u.Used
 		}
 	}
@@ -105,8 +104,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 	return f
 }
 
-// raised is the event of the last /pawl raise; 0 for none. Its position in the log counts, since nodes' clocks
-// differ.
+// raised returns the event of the last /pawl raise, or 0. The log's order counts, since clocks differ.
 func (s State) raised() int64 {
 	for _, r := range slices.Backward(s.Feedback) {
 		if r.Command != "raise" || r.Withdrawn != "" {
@@ -130,7 +128,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		Account:   a.Account,
 		StartedAt: a.At,
 		EndedAt:   a.EndedAt,
-		// Plain commands continue no session, and no session has seen others' commits.
+		// Plain commands continue no session; sessions have not seen others' commits.
 		Resumable: a.Kind != config.Command && !r.Merged,
 		NewInput:  len(taken) > 0,
 		GoesOn:    all(taken, Request.goesOn),
@@ -139,7 +137,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 	}
 }
 
-// all reports whether holds is true for all of at least one piece of feedback.
+// all reports whether there is feedback and holds is true for all of it.
 func all(taken []Request, holds func(Request) bool) bool {
 	for _, r := range taken {
 		if !holds(r) {
@@ -149,14 +147,13 @@ func all(taken []Request, holds func(Request) bool) bool {
 	return len(taken) > 0
 }
 
-// ofChecks reports whether the feedback is a check's result, or held and only accompanies other feedback.
+// ofChecks reports whether the feedback comes from a check or is held.
 func (r Request) ofChecks() bool { return r.Source == policy.FromCheckRun || r.Held }
 
-// wordless are the sources that ask for work without words.
+// wordless lists sources of requests without words.
 var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBase}
 
-// typed are the pieces of feedback, by event, that a user typed in words that are new on the thread and that are
-// not a program's under the user's name. Later words do not change that.
+// typed returns the events in which a user typed new words. Programs under a user's name do not count.
 func (s State) typed() map[int64]bool {
 	typed, before := map[int64]bool{}, saidBefore{texts: map[string]bool{}, words: map[string]bool{}, by: map[string][]feedback.Moment{}}
 	for i := range s.Feedback {
@@ -166,14 +163,13 @@ func (s State) typed() map[int64]bool {
 	return typed
 }
 
-// saidBefore are a thread's words so far.
+// saidBefore holds a thread's earlier words.
 type saidBefore struct {
 	texts, words map[string]bool
-	by           map[string][]feedback.Moment // each login's new words
+	by           map[string][]feedback.Moment // new words of each login
 }
 
-// typed adds a piece of feedback, and reports whether a user typed it in new words. A withdrawn one counts:
-// deleting each comment before the next one does not reset the count.
+// typed adds feedback and reports whether a user typed new words. Deleted comments stay known.
 func (all saidBefore) typed(r *Request) bool {
 	if slices.Contains(wordless, r.Source) {
 		return false
@@ -191,7 +187,6 @@ func (all saidBefore) typed(r *Request) bool {
 	return !feedback.Mechanical(moments)
 }
 
-// learn adds words, and reports whether one is new and not a number.
 func (all saidBefore) learn(words []string) (fresh bool) {
 	for _, w := range words {
 		if !all.words[w] && !feedback.Numbered(w) {
@@ -202,12 +197,11 @@ func (all saidBefore) learn(words []string) (fresh bool) {
 	return fresh
 }
 
-// typed reports whether a user typed the feedback and it was not withdrawn.
 func (r *Request) typed() bool {
 	return r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
 }
 
-// addMoment adds a moment. Texts within a second are one moment, like the parts of a review.
+// addMoment adds a moment. Texts within a second count as one, like the parts of a review.
 func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
 	n := len(all)
 	if n == 0 || m.At.Sub(all[n-1].At) > time.Second {
@@ -217,8 +211,7 @@ func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
 	return all
 }
 
-// review counts the reviewers' part of some feedback. Feedback held by an earlier decision does not count if it
-// only accompanies other feedback.
+// review counts the reviewers' feedback. Held feedback counts only if no other feedback accompanies it.
 func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	commanded := slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" && !r.Held })
 	for _, r := range taken {
@@ -239,7 +232,7 @@ func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	return v
 }
 
-// orders reports whether a user asks for work by a button or in typed words. A reviewer's finding alone does not.
+// orders reports whether a user asks for work by a button or in words. A reviewer's finding is not enough.
 func (r Request) orders(typed bool) bool {
 	if r.Source == policy.FromButton {
 		return true
@@ -248,7 +241,6 @@ func (r Request) orders(typed bool) bool {
 	return typed && !finding
 }
 
-// goesOn reports whether the feedback only asks to continue.
 func (r Request) goesOn() bool {
 	if !policy.CommandNamed(r.Command).GoesOn {
 		return false
@@ -256,7 +248,7 @@ func (r Request) goesOn() bool {
 	return feedback.Visible(r.Text) == ""
 }
 
-// saidAgain reports whether an attempt's feedback repeats the last attempt's that had any. A command is always new.
+// saidAgain reports whether an attempt's feedback repeats the previous feedback. Commands are always new.
 func (s State) saidAgain(taken []Request, n int) bool {
 	if len(taken) == 0 || slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" }) {
 		return false
@@ -277,9 +269,8 @@ func wordsOf(all []Request) string {
 	return strings.Join(parts, "\n")
 }
 
-// IsOwn reports whether the log has the comment as Pawl's: under an issue or a pull request, since Pawl writes none
-// on lines. GitHub numbers comments, check runs, reactions and pull requests separately, so only acts of the same
-// kind count.
+// IsOwn reports whether the log has the comment as Pawl's. GitHub numbers each kind of object separately, so only
+// acts of the same kind count.
 func (s State) IsOwn(t Target) bool {
 	if t.Kind != "issue_comment" || t.ID == 0 {
 		return false
@@ -292,7 +283,7 @@ func (s State) IsOwn(t Target) bool {
 	return false
 }
 
-// NewName is the repository's name after a rename that ended the work. It is unknown if GitHub gave only a URL.
+// NewName returns the repository's name after a rename that ended the work; not ok if GitHub gave only a URL.
 func (s *State) NewName() (owner, name string, ok bool) {
 	owner, name, ok = strings.Cut(s.renamedTo, "/")
 	if s.closedBy != "renamed" || strings.Contains(name, "/") {
@@ -301,8 +292,7 @@ func (s *State) NewName() (owner, name string, ok bool) {
 	return owner, name, ok
 }
 
-// ChecksOn is the commit for check runs: the head of the pull request or of the thread's branch. Before a push, it
-// is the kept work of a loop, or the commit of a decision before an attempt; empty for none.
+// ChecksOn returns the commit for check runs: the head, or before a push a loop's kept work or the decision's commit.
 func (s State) ChecksOn() string {
 	if on := s.problemsOn(); on != "" {
 		return on
@@ -318,7 +308,7 @@ func (s State) ChecksOn() string {
 	return s.On
 }
 
-// problemsOn is the commit with the file whose errors the last decision names; empty for none.
+// problemsOn returns the commit with configuration errors that the last decision names, or empty.
 func (s State) problemsOn() string {
 	d := s.Decision
 	if d == nil || s.Open() {
@@ -330,8 +320,8 @@ func (s State) problemsOn() string {
 	return d.Problems[0].SHA
 }
 
-// Work is what an attempt for a purpose has to do: everything taken or pending since the last attempt for it that
-// answered. Other attempts have answered nothing. A request to answer again means the last question.
+// Work returns what an attempt for a purpose must do: everything since the last attempt that answered it. A request
+// to answer again refers to the last question.
 func (s State) Work(p policy.Purpose) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
@@ -356,7 +346,6 @@ func (s State) Work(p policy.Purpose) []Request {
 	return append(last, out...)
 }
 
-// answered reports whether the attempt did what was asked.
 func (a Attempt) answered() bool {
 	r := a.Receipt
 	switch r.Outcome {
@@ -367,12 +356,12 @@ func (a Attempt) answered() bool {
 	}
 }
 
-// Updates reports whether a merge of the base is requested.
+// Updates reports whether a user requested a merge of the base.
 func (s State) Updates() bool {
 	return slices.ContainsFunc(s.Work(policy.ToChange), func(r Request) bool { return r.Command == "update" })
 }
 
-// Begun is the request that began the thread, in users' words.
+// Begun returns the words that began the thread.
 func (s State) Begun() string {
 	first := s.Feedback[:min(len(s.Feedback), 1)]
 	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), wordsOf(first)}, "\n")
@@ -387,7 +376,7 @@ func (s State) Task(t ID) learning.Task {
 	return task
 }
 
-// Branch is the branch to work on: Pawl's own for an issue, a pull request's head.
+// Branch returns Pawl's branch for an issue, or a pull request's head.
 func (s State) Branch(t ID) string {
 	if s.Snapshot.Pull {
 		return s.Snapshot.HeadRef
@@ -399,8 +388,7 @@ func changing(all []Request) []Request {
 	return slices.DeleteFunc(all, func(r Request) bool { return r.Purpose != policy.ToChange })
 }
 
-// purposeOf is the purpose of the attempt that a piece of feedback asks for. A request to continue has the
-// continued purpose.
+// purposeOf returns the purpose of the requested attempt. A request to continue keeps the purpose.
 func (s *State) purposeOf(f Feedback) policy.Purpose {
 	command := policy.CommandNamed(f.Command)
 	if !command.Forces {
@@ -412,7 +400,7 @@ func (s *State) purposeOf(f Feedback) policy.Purpose {
 	return s.Purpose()
 }
 
-// Purpose is the running attempt's purpose, else the undecided request's, else the last decision's.
+// Purpose returns the purpose of the running attempt, or else of the undecided request or the last decision.
 func (s State) Purpose() policy.Purpose {
 	if a, running := s.Running(); running {
 		return a.Decision.Purpose
@@ -426,7 +414,7 @@ func (s State) Purpose() policy.Purpose {
 	return policy.ToChange
 }
 
-// undecided is the request that began the run, while nothing was decided about it.
+// undecided returns the request that began the run if no decision followed.
 func (s State) undecided() (_ Request, ok bool) {
 	if d := s.Decision; d != nil && !ending(d.Action) {
 		return Request{}, false
@@ -438,8 +426,7 @@ func (s State) undecided() (_ Request, ok bool) {
 	return fresh[0], true
 }
 
-// Before is the thread's state before a run that only asks something. Otherwise, or if there was no earlier work,
-// it is the thread itself, and ok is false.
+// Before returns the state before a run that only asks. Otherwise it returns the thread and false.
 func (s State) Before() (_ State, ok bool) {
 	if s.worked == nil || s.Run == s.workedRun {
 		return s, false
@@ -453,7 +440,6 @@ func (s State) Before() (_ State, ok bool) {
 	return s, true
 }
 
-// runChanges reports whether the run is about a change, or had an attempt at one.
 func (s State) runChanges() bool {
 	if s.Purpose() == policy.ToChange {
 		return true
@@ -463,8 +449,7 @@ func (s State) runChanges() bool {
 	})
 }
 
-// Plan is the last plan of an agent, and the command to carry it out that the next attempt at a change follows;
-// each is nil for none.
+// Plan returns the last plan, and the command to carry it out; each may be nil.
 func (s State) Plan() (made *Attempt, order *Request) {
 	for i := range s.Attempts {
 		if a := &s.Attempts[i]; a.Decision.Purpose == policy.ToPlan && a.Receipt.Outcome == policy.Planned {

@@ -13,82 +13,80 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// State is the fold of a thread's log. The zero value is a thread without events.
+// State holds a folded log. The zero value is a thread without events.
 type State struct {
 	Seq      int64
-	At       time.Time // the thread's last change, without Pawl's own acts
+	At       time.Time // last change, Pawl's own acts excluded
 	Snapshot Details
-	// Run counts runs from 1; Ended says that the last one has ended.
-	Run   int
-	Ended bool
-	// Decision is the last decision, DecidedAt its time.
+	// Run counts runs from 1; Ended means that the last run is over.
+	Run        int
+	Ended      bool
 	Decision   *Decided
-	On         string // the commit of the last decision that named one
+	On         string // commit of the last decision with one
 	DecidedAt  time.Time
-	worked     *Decided // the last decision that ended a run about a change, and its run
+	worked     *Decided // last decision that ended a change, and its run
 	workedRun  int
 	Attempts   []Attempt
-	Unfinished *Unfinished // where the next attempt continues; nil for nothing
-	red        CheckResult // the first failure since the last look at its commit's checks, however many are remembered
-	rewritten  *Decided    // the last notice of a force-push
-	handed     Attempt     // its start, if it was handed over
-	// Feedback is all accepted feedback, Ignored the newest of the rest.
+	Unfinished *Unfinished // work to continue, or nil
+	red        CheckResult // first failure since the commit's checks were last classified
+	rewritten  *Decided    // last notice of a force-push
+	handed     Attempt     // start of a handed-over attempt
+	// Feedback holds all accepted feedback, Ignored the newest ignored feedback.
 	Feedback  []Request
 	Ignored   []Feedback
 	Questions []Feedback // unanswered
 	Controls  []Feedback
 	Stopped   string
-	Stop      Feedback  // the request to stop
-	readMade  time.Time // when the remark behind Snapshot's texts was made
+	Stop      Feedback  // request to stop
+	readMade  time.Time // time of the remark behind Snapshot's texts
 	Pinned    string
-	PinnedBy  Feedback // the command that named it
-	// Closed says why the thread cannot be worked on; closedBy is the change, closedAt its time (zero if unknown),
-	// and renamedTo the new owner/name after a rename.
+	PinnedBy  Feedback // command that pinned the backend
+	// Closed says why work is impossible. closedBy is the change, closedAt its time (or zero), renamedTo the new
+	// owner/name.
 	Closed    string
 	closedBy  string
 	closedAt  time.Time
 	renamedTo string
-	Acts      map[string]ActState // by key; an act that is not Done was begun and may have happened
-	// Pull is the pull request that Pawl opened for an issue, Head Pawl's last pushed commit.
+	Acts      map[string]ActState // by key; an act that is not Done may have happened
+	// Pull is Pawl's pull request for an issue; Head is the last pushed commit.
 	Pull int
 	Head string
-	// BaseMoved is when the base of Pull got a push that no merge was requested for; zero for none.
+	// BaseMoved is the time of a push to the base that is not merged yet; otherwise zero.
 	BaseMoved time.Time
-	Repo      config.Repo // the repository's configuration at the last attempt
-	// Own are Pawl's published texts, in the form of feedback.Authored; Said are the comments that attempts took.
-	Own   []byte
-	Said  []string
-	Known []string // descriptions that were worked on
-	// Generation and Cause of the newest feedback.
+	Repo      config.Repo // repository configuration of the last attempt
+	// Own holds Pawl's texts in the form of feedback.Authored; Said holds comments that attempts took.
+	Own        []byte
+	Said       []string
+	Known      []string // descriptions that attempts worked on
 	Generation int
 	Cause      string
-	// People are people's acts on the work, Checks the other checks' results, both oldest first.
+	// People holds acts on the work, Checks other Apps' results, both oldest first.
 	People []PeopleVerdict
-	// Moves are the commits that users pushed to the thread's branch.
+	// Moves holds users' pushes to the branch.
 	Moves  []Move
 	Checks []CheckResult
-	// Checked are the classified red checks of each commit, oldest first.
+	// Checked holds classified failures, oldest first.
 	Checked Findings
-	// Delivery is the delivery of the newest remark or change; empty for none.
+	// Delivery identifies the newest remark or change, or is empty.
 	Delivery string
 }
 
 type Attempt struct {
 	Started
 	At      time.Time
-	EndedAt time.Time // zero while it runs
+	EndedAt time.Time // zero while the attempt runs
 	Receipt policy.Receipt
-	Pull    int // its work's pull request; 0 before it was opened
+	Pull    int // pull request of the work; 0 before it exists
 }
 
-// Request is accepted feedback and its result.
+// Request holds accepted feedback and its result.
 type Request struct {
 	Feedback
 	Purpose   policy.Purpose
-	Taken     int    // the attempt that took it; 0 for none
-	Head      string // the branch's head when it was made, as far as the log knew
-	Held      bool   // a decision that ends review rounds passed over it
-	Withdrawn string // why it does not count after all
+	Taken     int    // attempt that took the feedback; 0 for none
+	Head      string // the branch's head at that time, if known
+	Held      bool   // passed over by a decision that ended review rounds
+	Withdrawn string // why the feedback no longer counts
 }
 
 type ActState struct {
@@ -103,11 +101,10 @@ func Fold(events []Event) (State, error) {
 	return s, err
 }
 
-// ErrDamaged is a log with an event that cannot be read.
+// ErrDamaged means that an event cannot be decoded.
 var ErrDamaged = errors.New("the log is damaged")
 
-// Apply goes on with the events after s.Seq. After an error, which is ErrDamaged, the state is that before the event
-// that cannot be read.
+// Apply folds the events after s.Seq. On ErrDamaged the state is that before the damaged event.
 func (s *State) Apply(events []Event) error {
 	if s.Acts == nil {
 		s.Acts = map[string]ActState{}
@@ -121,10 +118,10 @@ func (s *State) Apply(events []Event) error {
 	return nil
 }
 
-// quiet are the kinds of events that leave State.At as it is.
+// quiet kinds leave State.At unchanged.
 var quiet = []Kind{KindActStarted, KindActDone, KindIgnored, KindAuthored, KindPublished}
 
-// folds maps kinds of events to their effect. Unknown kinds, from a newer version, have none.
+// folds maps event kinds to effects. Kinds from newer versions have none.
 var folds = map[Kind]func(*State, Event) error{
 	KindFeedback:       into((*State).feedback),
 	KindIgnored:        into((*State).ignored),
@@ -142,7 +139,6 @@ var folds = map[Kind]func(*State, Event) error{
 	KindActDone:        into((*State).acted),
 }
 
-// into decodes an event's data for f.
 func into[T any](f func(*State, Event, T)) func(*State, Event) error {
 	return func(s *State, e Event) error {
 		var data T
@@ -185,7 +181,7 @@ func (s *State) unfinished(e Event, u Unfinished) {
 	if !u.Orderly || u.Receipt != nil {
 		return
 	}
-	// It counts as not begun, unless the run ends before it continues.
+	// The attempt does not count unless the run ends before it continues.
 	s.handed = s.Attempts[last]
 	s.Attempts = s.Attempts[:last]
 	for i := range s.Feedback {
@@ -219,8 +215,8 @@ func (s *State) feedback(e Event, f Feedback) {
 		s.Stopped = ""
 	}
 	if s.ClosedAtGitHub() == "" {
-		// The issue itself is open, so a new request gets a new branch and pull request. A request that GitHub
-		// permitted also proves that the App is installed and the repository has its name.
+		// The issue is open, so the request gets a new branch and pull request. A permitted request also proves that
+		// the App has access.
 		s.Closed, s.closedBy = "", ""
 	}
 	if f.Source == policy.FromDescription {
@@ -264,7 +260,7 @@ func (d Decided) endsReview() bool {
 	return d.Rule == policy.RuleNotConverging || d.Rule == policy.RuleNotBlocking
 }
 
-// giveUp drops the unfinished attempt. If it was handed over, its use still counts.
+// giveUp drops the unfinished attempt. A handed-over attempt's use still counts.
 func (s *State) giveUp() {
 	u := s.Unfinished
 	s.Unfinished = nil
@@ -283,7 +279,6 @@ func (s *State) giveUp() {
 	s.Attempts = append(s.Attempts, s.handed)
 }
 
-// hold marks the waiting feedback that a decision saw as held.
 func (s *State) hold(seen int64) {
 	for i := range s.Feedback {
 		if f := &s.Feedback[i]; f.waitedAt(seen) {
@@ -292,7 +287,6 @@ func (s *State) hold(seen int64) {
 	}
 }
 
-// waitedAt reports whether the feedback was in the log at event seen and is untaken.
 func (r *Request) waitedAt(seen int64) bool { return r.Taken == 0 && r.Seq <= seen }
 
 func (s *State) started(e Event, a Started) {
@@ -310,7 +304,7 @@ func (s *State) started(e Event, a Started) {
 	}
 }
 
-// plain reports whether the feedback is a comment in the user's own words.
+// plain reports whether the feedback is a comment in a user's own words.
 func (r *Request) plain() bool {
 	if r.Source != policy.FromComment {
 		return false
@@ -333,7 +327,7 @@ func (s *State) ended(e Event, r policy.Receipt) {
 	}
 }
 
-// leftBy is where the attempt after this one continues; nil for nothing.
+// leftBy returns the work for the next attempt, or nil.
 func (s *State) leftBy(r policy.Receipt) *Unfinished {
 	if s.Unfinished == nil {
 		return nil
@@ -341,7 +335,7 @@ func (s *State) leftBy(r policy.Receipt) *Unfinished {
 	again := *s.Unfinished
 	again.Times, again.Used, again.Receipt = 0, policy.Spent{}, nil // the receipt replaces them
 	if s.onlyAnswers(r.N) {
-		// It continued from no files, and leaves a cut-off attempt's files to the next one. Its HOME was made again.
+		// The attempt started without files; the next one receives the earlier files in a new HOME.
 		again.Session = ""
 		if again.Changed() {
 			return &again
@@ -353,7 +347,6 @@ func (s *State) leftBy(r policy.Receipt) *Unfinished {
 	return nil
 }
 
-// onlyAnswers reports whether an attempt must change nothing.
 func (s *State) onlyAnswers(n int) bool {
 	return slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.N == n && a.Decision.Purpose != policy.ToChange })
 }
@@ -371,7 +364,7 @@ func (s *State) acted(e Event, a Act) {
 	s.Questions = slices.DeleteFunc(s.Questions, func(q Feedback) bool { return a.Key == AnswerKey(q.Seq) })
 }
 
-// see stores a snapshot's known fields, except for the texts, and its delivery.
+// see stores a snapshot's known fields except texts, and its delivery.
 func (s *State) see(n *Details, delivery string) {
 	s.Delivery = cmp.Or(delivery, s.Delivery)
 	if n == nil {

@@ -23,13 +23,13 @@ func (s *State) control(e Event, c Feedback) {
 	}
 }
 
-// controls are the effects of the commands that control a thread. Commands of another version have none.
+// controls maps commands to effects. Other versions' commands have none.
 var controls = map[string]func(*State, Feedback){
 	"stop": func(s *State, c Feedback) { s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c },
 	"use":  func(s *State, c Feedback) { s.Pinned, s.PinnedBy = c.Backend, c },
 }
 
-// overtaken reports whether a command arrived after a later request for work, or a later equal command.
+// overtaken reports whether a later request or an equal command replaced the command.
 func (s *State) overtaken(c Feedback) bool {
 	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c, f) }
 	if slices.ContainsFunc(s.Controls, anew) {
@@ -38,7 +38,6 @@ func (s *State) overtaken(c Feedback) bool {
 	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c, r.Feedback) })
 }
 
-// asked reports whether the feedback is not a check's result and was not withdrawn.
 func (r Request) asked() bool { return r.Withdrawn == "" && r.Source != policy.FromCheckRun }
 
 func (s *State) change(e Event, c Change) {
@@ -59,7 +58,6 @@ func (s *State) change(e Event, c Change) {
 		s.Pull = c.Number
 		s.Acts[ActPull] = ActState{Act: Act{Key: ActPull, ID: int64(c.Number), URL: c.URL}, Done: true, At: s.At}
 	case "pull_closed", "pull_merged":
-		// The next run on the issue opens its own pull request.
 		s.Pull = 0
 		delete(s.Acts, ActPull)
 	}
@@ -74,7 +72,7 @@ var undoes = map[string][]string{
 
 func (c Change) byBot() bool { return strings.HasSuffix(c.By, "[bot]") }
 
-// closes says why the thread cannot be worked on after the change; empty if it can.
+// closes says why the change makes work impossible, or nothing.
 func (c Change) closes() string {
 	switch c.What {
 	case "closed":
@@ -97,7 +95,7 @@ func (c Change) closes() string {
 	return ""
 }
 
-// lostAccess says why the App does not reach the repository: by the webhook's word, or as GitHub's answer told.
+// lostAccess says why the App cannot access the repository.
 func (c Change) lostAccess() string {
 	switch c.Detail {
 	case "":
@@ -124,7 +122,7 @@ func (s *State) closedBecause(c Change) {
 	if c.What == "renamed" {
 		s.renamedTo = c.Detail
 	}
-	// Commits pushed so far need no pull request any more.
+	// Commits pushed so far need no pull request.
 	s.Head = ""
 }
 
@@ -137,11 +135,10 @@ func (s *State) moved(e Event, c Change) {
 	}
 }
 
-// Absent reports whether Pawl has no access to the repository under the thread's name.
+// Absent reports whether Pawl cannot access the repository.
 func (s State) Absent() bool { return absent(s.closedBy) }
 
-// absent reports whether a change takes Pawl's access to the repository, at least under its name. It may be
-// temporary, and says nothing about the thread.
+// absent reports whether a change removes access to the repository, perhaps temporarily.
 func absent(what string) bool {
 	switch what {
 	case "uninstalled", "renamed", "repository_deleted":
@@ -150,28 +147,28 @@ func absent(what string) bool {
 	return false
 }
 
-// Move is a commit that a user pushed.
+// Move holds a commit that a user pushed.
 type Move struct {
 	SHA string
 	At  time.Time
 }
 
-// maxMoves limits the remembered ones: five changes count like any larger number.
+// maxMoves limits stored moves: five changes count like any larger number.
 const maxMoves = 50
 
-// PeopleVerdict is an act of people on the work: merged, reverted, approved and so on.
+// PeopleVerdict holds an act on the work: merged, reverted, approved and so on.
 type PeopleVerdict struct {
 	Kind   learning.PeopleKind
 	By     string
 	At     time.Time
-	Number int // the pull request; 0 if unknown
+	Number int // 0 if unknown
 }
 
-// meaning is what a change says about the work; empty for nothing.
+// meaning returns what a change says about the work, or empty.
 func (s *State) meaning(c Change) learning.PeopleKind {
 	kind := meanings[c.What]
 	if c.byBot() && kind != learning.Merged {
-		return "" // bots close old pull requests and approve by lists
+		return "" // bots close and approve by lists
 	}
 	if c.What == "closed" && !s.Snapshot.Pull {
 		return ""
@@ -191,7 +188,7 @@ var meanings = map[string]learning.PeopleKind{
 	"thumbs_down":       learning.ThumbsDown,
 }
 
-// maxIgnored limits the remembered ignored remarks: the newest ones answer why, and everyone can add to them.
+// maxIgnored limits stored ignored remarks, which anyone can add.
 const maxIgnored = 100
 
 func (s *State) ignored(e Event, f Feedback) {
@@ -200,7 +197,7 @@ func (s *State) ignored(e Event, f Feedback) {
 	s.checked(f)
 	s.Ignored = append(s.Ignored, f)
 	if len(s.Ignored) > maxIgnored {
-		// Reverted edits still decide about late edits, so others are dropped first.
+		// Reverted edits decide about late edits and stay longer.
 		oldest := max(0, slices.IndexFunc(s.Ignored, func(f Feedback) bool { return f.Description == "" }))
 		s.Ignored = slices.Delete(s.Ignored, oldest, oldest+1)
 	}
@@ -210,8 +207,7 @@ func (s *State) ignored(e Event, f Feedback) {
 	}
 }
 
-// ClosedAtGitHub says that the issue or pull request itself is closed, which only reopening changes; empty if
-// requested work may begin.
+// ClosedAtGitHub says that the issue or pull request is closed, or nothing.
 func (s *State) ClosedAtGitHub() string {
 	switch s.closedBy {
 	case "closed", "merged":
@@ -220,11 +216,10 @@ func (s *State) ClosedAtGitHub() string {
 	return ""
 }
 
-// Webhooks come in any order, so a remark's effect on others depends on when it was made, in GitHub's whole
-// seconds; the log's order decides between equal times.
+// Webhooks arrive in any order. Remarks are ordered by GitHub's whole seconds, then by the log.
 
-// read stores the texts of a remark's snapshot. The agent's texts are frozen when a permitted user asks for work:
-// later texts of others that ask for nothing do not reach a later attempt.
+// read stores texts of a snapshot. A permitted user's request freezes them: later texts of others do not reach the
+// agent.
 func (s *State) read(f Feedback) {
 	n := f.Snapshot
 	if n == nil || n.Title == "" {
@@ -235,18 +230,17 @@ func (s *State) read(f Feedback) {
 	}
 }
 
-// editedBack withdraws untaken description edits when the text returns to a known one.
+// editedBack withdraws untaken description edits after a revert to a known text.
 func (s *State) editedBack(back Feedback) {
 	for i := range s.Feedback {
 		if f := &s.Feedback[i]; f.endsBy(back) {
 			f.Withdrawn = editedBack
-			// Nobody worked on that text, so it may be requested again.
+			// Nobody worked on the text, so it may be requested again.
 			s.Known = slices.DeleteFunc(s.Known, func(k string) bool { return k == f.Description })
 		}
 	}
 }
 
-// endsBy reports whether feedback is an untaken description edit that another text of the description takes back.
 func (r Request) endsBy(back Feedback) bool {
 	if r.Source != policy.FromDescription || !r.takenBy(0) {
 		return false
@@ -258,14 +252,14 @@ func (r Request) endsBy(back Feedback) bool {
 	return !r.MadeAt.After(back.MadeAt)
 }
 
-// TakenBack reports whether a description that asks for nothing takes back a request, which users must see.
+// TakenBack reports whether a description edit reverts a request. Users must see that.
 func (s State) TakenBack(back Feedback) bool {
 	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.endsBy(back) })
 }
 
 const editedBack = "the description was edited back"
 
-// late says why feedback does not count when it arrives; empty if it does.
+// late says why feedback arrived too late, or nothing.
 func (s *State) late(f Feedback) string {
 	if s.Outdated(f) {
 		return "a newer version of it was accepted before"
@@ -276,8 +270,7 @@ func (s *State) late(f Feedback) string {
 	return s.takenBack(f)
 }
 
-// ClosedSince says why the thread cannot be worked on, if that began after a time: requests from before are void,
-// as if they had arrived in time.
+// ClosedSince says why a request from a given time is void: the thread was closed later.
 func (s State) ClosedSince(at time.Time) string {
 	if at.IsZero() || !at.Before(s.closedAt) {
 		return ""
@@ -285,8 +278,7 @@ func (s State) ClosedSince(at time.Time) string {
 	return s.Closed
 }
 
-// takenBack says why a description edit does not count when it arrives: the revert, which begins where this edit
-// ends, was faster.
+// takenBack says that a revert arrived before the edit it reverts, or nothing.
 func (s *State) takenBack(f Feedback) string {
 	if f.Source != policy.FromDescription {
 		return ""
@@ -302,18 +294,15 @@ func (s *State) takenBack(f Feedback) string {
 	return ""
 }
 
-// Outdated reports whether a comment is accepted already, as it is or in a newer version. Ignored versions do not
-// block, since their text may not have been judged. Nor do descriptions, whose edits count by their additions.
-//
-// The judge of a comment calls it before, and the fold calls it again: two versions may be judged at the same time
-// against the same log.
+// Outdated reports whether the same or a newer version of a comment was accepted. Ignored versions and descriptions
+// do not count. The fold repeats the judge's check, since two versions may be judged at once.
 func (s State) Outdated(f Feedback) bool {
 	switch f.Target.Kind {
 	case "issue_comment", "review_comment":
 	default:
 		return false
 	}
-	for i := range s.Feedback { // by index: a log may have thousands
+	for i := range s.Feedback { // by index: logs may have thousands of entries
 		g := &s.Feedback[i].Feedback
 		if g.Target != f.Target || g.Source != f.Source {
 			continue
@@ -325,8 +314,8 @@ func (s State) Outdated(f Feedback) bool {
 	return false
 }
 
-// madeBefore reports whether a remark is older than another one. GitHub's times are whole seconds; ids of one kind
-// grow, and a comment precedes its edits. A remark without a time is older than nothing.
+// madeBefore reports whether remark a is older than b. Ids break ties within a second; edits follow their comment. A
+// remark without a time is never older.
 func madeBefore(a, b Feedback) bool {
 	if a.MadeAt.IsZero() || b.MadeAt.IsZero() {
 		return false

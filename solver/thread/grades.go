@@ -12,8 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// Grade is one attempt with all that is known about its worth. It is a function of the log, so writing it again
-// changes nothing.
+// Grade returns an attempt with everything known about its worth. It depends only on the log.
 func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Graded {
 	a := s.Attempts[i]
 	r, at := a.Receipt, a.EndedAt
@@ -25,11 +24,11 @@ func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Grade
 		},
 	}
 	if r.Session != "" || r.ToolCalls > 0 {
-		// A program with plain output leaves no record of what it did.
+		// Plain output records no calls.
 		g.Facts.Transcript = &learning.Transcript{Bytes: r.Trajectory.Bytes}
 	}
 	if a.Context != (policy.Context{}) {
-		// Labels and texts may have changed since.
+		// Labels and texts may have changed since the start.
 		g.Context = a.Context
 	}
 	if c := a.Decision.Choice; c != nil {
@@ -60,8 +59,7 @@ func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Grade
 	return g
 }
 
-// triesFirst reports whether an attempt at changes is the first of its run and not itself a recovery, as with /pawl
-// escalate.
+// triesFirst reports whether an attempt is its run's first change and no recovery such as /pawl escalate.
 func (s State) triesFirst(i int) bool {
 	a := s.Attempts[i]
 	if a.Decision.Rung != 0 {
@@ -72,7 +70,7 @@ func (s State) triesFirst(i int) bool {
 	})
 }
 
-// similarity compares an attempt with the one before it in its run; nil for none.
+// similarity compares an attempt with the previous one of its run, or returns nil.
 func (s State) similarity(i int, severity policy.SeverityLimits) *float64 {
 	if i == 0 {
 		return nil
@@ -86,7 +84,7 @@ func (s State) similarity(i int, severity policy.SeverityLimits) *float64 {
 	return &similar
 }
 
-// ci is the signal of the other checks on the commit that an attempt pushed.
+// ci returns the signal of other Apps' checks on the attempt's commit.
 func (s State) ci(i int) learning.Signal {
 	a := s.Attempts[i]
 	at, results := a.EndedAt, map[string]learning.CheckResult{}
@@ -103,8 +101,8 @@ func (s State) ci(i int) learning.Signal {
 	return learning.CISignal(all, at)
 }
 
-// people are the signals of people's acts on an attempt's work. They belong to the last attempt that had pushed to
-// the pull request by then. A merge also belongs to the attempts before it on which people asked for more.
+// people returns signals of people's acts. An act belongs to the last attempt pushed before it; a merge also to
+// earlier attempts on which people built.
 func (s State) people(i int) []learning.Signal {
 	var out []learning.Signal
 	for _, d := range s.People {
@@ -115,7 +113,6 @@ func (s State) people(i int) []learning.Signal {
 	return out
 }
 
-// signal is what people's act says about an attempt; ok is false if nothing.
 func (s State) signal(i int, d PeopleVerdict) (_ learning.Signal, ok bool) {
 	last := s.judgedBy(d)
 	if d.Kind == learning.Merged {
@@ -124,8 +121,7 @@ func (s State) signal(i int, d PeopleVerdict) (_ learning.Signal, ok bool) {
 	return learning.PeopleSignal(d.Kind, d.By, d.At), i == last
 }
 
-// mergedWith reports whether a merge of the last attempt's work also merges an earlier attempt: people asked for
-// more on it, and have not reverted it.
+// mergedWith reports whether merging the last attempt's work includes an earlier attempt's unreverted work.
 func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
 	if i >= last {
 		return i == last
@@ -138,8 +134,7 @@ func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
 	})
 }
 
-// changes counts the changes between an attempt and the merge: later attempts that people asked for, and their own
-// pushes.
+// changes counts requested attempts and users' pushes between an attempt and the merge.
 func (s State) changes(i, last int, merged time.Time) (n int) {
 	for j := i + 1; j <= last; j++ {
 		if s.asked(j) {
@@ -157,7 +152,6 @@ func (s State) changes(i, last int, merged time.Time) (n int) {
 	return n
 }
 
-// asked reports whether an attempt began with a user's words.
 func (s State) asked(i int) bool {
 	return slices.ContainsFunc(s.takenBy(s.Attempts[i].N), func(r Request) bool {
 		switch r.Source {
@@ -169,8 +163,8 @@ func (s State) asked(i int) bool {
 	})
 }
 
-// judgedBy is the index of the attempt that people judged; -1 for none. The receipt may come after the act: an
-// attempt pushes before its end.
+// judgedBy returns the index of the judged attempt, or -1. The receipt may follow the act, since the push comes
+// before it.
 func (s State) judgedBy(d PeopleVerdict) int {
 	last := -1
 	for i, a := range s.Attempts {

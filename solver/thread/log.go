@@ -19,7 +19,7 @@ type ID struct {
 	Number int    `json:"number"`
 }
 
-// String is owner/name#number, the form for users and the store's key.
+// String returns owner/name#number for users and as the store's key.
 func (t ID) String() string { return fmt.Sprintf("%s/%s#%d", t.Owner, t.Name, t.Number) }
 
 func (t ID) Repo() string { return t.Owner + "/" + t.Name }
@@ -38,7 +38,7 @@ func Parse(s string) (ID, error) {
 	return ID{Owner: m[1], Name: m[2], Number: n}, nil
 }
 
-// Event is one row of a thread's log. Seq counts from 1 without gaps.
+// Event is a row of a thread's log. Seq counts from 1 without gaps.
 type Event struct {
 	Seq  int64           `json:"seq"`
 	Kind Kind            `json:"kind"`
@@ -46,8 +46,7 @@ type Event struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// NewEvent is an event to append. An event with a non-empty Key that the log has is not appended again: a repeated
-// delivery has no second effect.
+// NewEvent is an event to append. A non-empty Key that the log already has is not appended again.
 type NewEvent struct {
 	Key  string
 	Kind Kind
@@ -70,26 +69,25 @@ func (e NewEvent) Orders() bool {
 	return false
 }
 
-// Lease is one step's right to append to a thread's log. Every append checks the epoch in its transaction.
+// Lease permits one step to append to a thread's log. Each append checks the epoch in its transaction.
 type Lease struct {
 	Thread ID
 	Owner  string
 	Epoch  int64
 	Until  time.Time
-	// From is the previous holder that did not release the lease; empty if it was free.
+	// From names a previous holder that did not release the lease, or is empty.
 	From string
-	// Failures is the number of steps in a row that ended with an error before this lease.
+	// Failures counts consecutive failed steps before this lease.
 	Failures int
 }
 
-// LeaseTime is how long a lease lasts without a heartbeat, HeartbeatTime how often the holder renews it: a dead
-// node is replaced after one lease.
+// A lease lasts LeaseTime without a heartbeat; the holder renews it every HeartbeatTime.
 const (
 	LeaseTime     = 30 * time.Second
 	HeartbeatTime = 10 * time.Second
 )
 
-// ErrLeaseLost means that another node took the thread over; the caller must stop at once and can append nothing.
+// ErrLeaseLost means that another node took over. The caller must stop at once.
 var ErrLeaseLost = errors.New("the lease on the thread was lost")
 
 type HeldError struct {
@@ -101,23 +99,23 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("held by %s until %s", e.Owner, e.Until.UTC().Format(time.RFC3339))
 }
 
-// Batch is one leased append, in one transaction.
+// Batch is one transaction under a lease.
 type Batch struct {
 	Events []NewEvent
-	// WakeAt schedules a step; zero for none. It replaces the thread's earlier wake-up.
+	// WakeAt schedules a step and replaces the earlier wake-up; zero for none.
 	WakeAt time.Time
-	// Breaker, if not nil, updates the breaker of Account.
+	// Breaker, unless nil, updates the breaker of Account.
 	Account string
 	Breaker func(policy.Breaker) policy.Breaker
-	// Cooldown, if not nil, follows the arm's cooldown on the thread's repository.
+	// Cooldown, unless nil, starts an arm's cooldown on the repository.
 	Cooldown *Cooldown
-	// Spent, if not nil, is the total use of attempt N, which has ended.
+	// Spent, unless nil, sets the total use of attempt N, which has ended.
 	Spent *policy.Spent
-	// Alias, if not zero, makes a pull request part of the thread: its events go to this thread's log.
+	// Alias, unless zero, routes a pull request's events to this thread.
 	Alias int
 }
 
-// Entry is an attempt in the global ledgers, with those since a time.
+// Entry holds an attempt in the global ledgers.
 type Entry struct {
 	N            int
 	Installation int64
@@ -125,7 +123,7 @@ type Entry struct {
 	At, Since    time.Time
 }
 
-// Cooldown is an arm's cooldown on a repository after an edit loop on a thread.
+// Cooldown keeps an arm from a repository after an edit loop.
 type Cooldown struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model,omitempty"`
@@ -141,14 +139,13 @@ type Delivery struct {
 	ReceivedAt time.Time     `json:"received_at"`
 	State      DeliveryState `json:"state"`
 	Note       string        `json:"note"`
-	// Urgent says of a waiting delivery that it Asks, also without its payload.
+	// Urgent caches Asks for a waiting delivery without its payload.
 	Urgent bool `json:"-"`
-	// RetryAt is the next try; zero after it was handled or given up, and in lists without it.
+	// RetryAt is the next try; zero after the delivery was handled or given up, and in lists.
 	RetryAt time.Time `json:"-"`
 }
 
-// Asks reports whether a delivery may be a user's request: words, a label or a button. Others are results of
-// machines.
+// Asks reports whether a delivery may be a user's request: words, a label or a button.
 func (d Delivery) Asks() bool {
 	switch d.Event {
 	case "issue_comment", "issues", "pull_request_review", "pull_request_review_comment":
@@ -161,8 +158,8 @@ func (d Delivery) Asks() bool {
 
 type DeliveryState string
 
-// The states of a delivery. Pawl could read a Failed delivery but not handle it; this version cannot read an
-// Unparsable one. Both are tried again. GivenUp was one of them for so long that only a user has it tried again.
+// Delivery states. Pawl could not handle a Failed delivery or parse an Unparsable one, and retries both. Only a user
+// retries GivenUp.
 const (
 	Received   DeliveryState = "received"
 	Handled    DeliveryState = "handled"
@@ -171,19 +168,19 @@ const (
 	GivenUp    DeliveryState = "given_up"
 )
 
-// ErrNotFound means that the store has no such row.
+// ErrNotFound means that the row does not exist.
 var ErrNotFound = errors.New("not found")
 
-// ThreadRow is a thread in lists. WakeAt is zero if it waits for nothing.
+// ThreadRow describes a thread in lists. WakeAt is zero without a wake-up.
 type ThreadRow struct {
 	Thread    ID
 	UpdatedAt time.Time
 	WakeAt    time.Time
-	Running   bool  // a step has its lease
-	Seq       int64 // of its log's last event
+	Running   bool  // a step holds the lease
+	Seq       int64 // last event of the log
 }
 
-// Load reads and folds a thread's log. If the fold fails, it still returns the events.
+// Load reads and folds a thread's log. It returns the events even if the fold fails.
 func Load(ctx context.Context, from interface {
 	Events(ctx context.Context, t ID, after int64) ([]Event, error)
 }, t ID) ([]Event, State, error) {
@@ -198,21 +195,18 @@ func Load(ctx context.Context, from interface {
 	return events, state, err
 }
 
-// Store keeps logs, leases and shared state. Package store documents the methods; its one implementation serves
-// SQLite and PostgreSQL, and tests wrap failing ones around it.
+// Store keeps logs, leases and shared state; see package store.
 type Store interface {
 	// Resolve returns a number's thread: itself, or the issue of Pawl's pull request.
 	Resolve(ctx context.Context, t ID) (ID, error)
 	Events(ctx context.Context, t ID, after int64) ([]Event, error)
-	// Append appends without a lease, for webhooks and users. With wake, a step follows, even if one is running or
-	// has just finished. It returns how many events were new.
+	// Append appends without a lease and returns the number of new events. With wake, another step follows, even if
+	// one is running.
 	Append(ctx context.Context, t ID, wake bool, events ...NewEvent) (int, error)
-	// Acquire takes the lease or returns a *HeldError. It clears the pending wake-up: later appends lead to another
-	// step.
+	// Acquire takes the lease or returns a *HeldError. It clears the pending wake-up.
 	Acquire(ctx context.Context, t ID, owner string) (Lease, error)
 	Renew(ctx context.Context, l Lease) (Lease, error)
-	// Release releases the lease; a lost lease is not an error. retry is nil after a finished step; otherwise it
-	// gives the next try, which is stored with it.
+	// Release releases the lease and ignores a lost one. retry is nil after success and otherwise gives the next try.
 	Release(ctx context.Context, l Lease, retry Retry) error
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
 	Note(ctx context.Context, l Lease, spent policy.Spent) error
@@ -225,32 +219,31 @@ type Store interface {
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
 	AcquireProbe(ctx context.Context, l Lease, account string, most int) (bool, error)
 	ReleaseProbe(ctx context.Context, l Lease, account string) error
-	// Near are the other decided threads of a thread's repository, last changed first, 50 at most.
+	// Near returns at most 50 other decided threads of the repository, last changed first.
 	Near(ctx context.Context, t ID) ([]ID, error)
 }
 
-// GradeRow is one attempt's row for learning. Data is a learning.Graded.
+// GradeRow is an attempt's row for learning. Data is a learning.Graded.
 type GradeRow struct {
-	ID      string // such as "owner/repo#7/3"
+	ID      string
 	At      time.Time
 	Backend string
 	Repo    string // owner/name
 	Data    []byte
 }
 
-// Retry is the wait before a thread's next try after this many failed steps in a row.
+// Retry returns the wait after consecutive failed steps.
 type Retry func(inARow int) (wait time.Duration)
 
-// Operated is an act on more than one thread, by a page, the shell or a comment. It has its own log: the
-// repository's or the server's.
+// Operated logs an act on a repository or the server, from a page, a shell or a comment.
 type Operated struct {
-	What    string `json:"what"`              // see below
-	Subject string `json:"subject,omitempty"` // the account, or the delivery's GUID
-	By      string `json:"by"`                // a login at GitHub, or the user of a shell
-	Where   string `json:"where"`             // on the pages, in the shell, or in a comment
+	What    string `json:"what"`              // one of the constants below
+	Subject string `json:"subject,omitempty"` // account, or delivery GUID
+	By      string `json:"by"`                // GitHub login or shell user
+	Where   string `json:"where"`             // page, shell or comment
 }
 
-// The acts on more than one thread.
+// Acts on a repository or the server.
 const (
 	OperatedPause     = "paused"
 	OperatedUnpause   = "unpaused"
@@ -259,13 +252,13 @@ const (
 	OperatedDismissal = "delivery_dismissed"
 )
 
-// RepoLog is the log of acts on a repository as a whole. It is no thread: numbers begin with 1.
+// RepoLog returns the log of a repository's acts. Threads' numbers begin with 1.
 func RepoLog(owner, name string) ID { return ID{Owner: owner, Name: name} }
 
-// ServerLog is the log of acts on accounts and deliveries. No owner at GitHub has such a name.
+// ServerLog returns the log of acts on accounts and deliveries. GitHub allows no such owner.
 func ServerLog() ID { return ID{Owner: "-", Name: "-"} }
 
-// Paused is the command that pauses a repository, by its log; nil for none.
+// Paused returns the command that pauses a repository, or nil.
 func Paused(repoLog []Event) (by *Operated, err error) {
 	for _, e := range repoLog {
 		if e.Kind != KindOperated {
