@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Backend is an agent CLI with its account, model and effort.
+// Backend describes an agent CLI, its account, model and effort.
 type Backend struct {
 	Name            string        `yaml:"name"`
 	Kind            string        `yaml:"kind"` // one of CLIs, or Command
 	Argv            []string      `yaml:"argv"`
 	Stream          string        `yaml:"stream"`           // Plain or one of CLIs
-	Model           string        `yaml:"model"`            // empty: the CLI's default
-	SideModels      []string      `yaml:"side_models"`      // besides Model and the CLI's own small models
-	Effort          string        `yaml:"effort"`           // empty: the CLI's default
-	EscalatedEffort string        `yaml:"escalated_effort"` // empty: no escalation
-	Account         string        `yaml:"account"`          // its backends share one usage limit
-	Provider        string        `yaml:"provider"`         // empty: the agent signs in itself
+	Model           string        `yaml:"model"`            // empty for the CLI's default
+	SideModels      []string      `yaml:"side_models"`      // besides Model and the CLI's small models
+	Effort          string        `yaml:"effort"`           // empty for the CLI's default
+	EscalatedEffort string        `yaml:"escalated_effort"` // empty for no escalation
+	Account         string        `yaml:"account"`          // backends of an account share a usage limit
+	Provider        string        `yaml:"provider"`         // empty if the agent signs in itself
 	CredentialFile  string        `yaml:"credential_file"`
-	Env             []string      `yaml:"env"` // names
+	Env             []string      `yaml:"env"` // variable names
 	Timeout         time.Duration `yaml:"timeout"`
-	IdleTimeout     time.Duration `yaml:"idle_timeout"`    // without output
-	StartupTimeout  time.Duration `yaml:"startup_timeout"` // until the first byte
+	IdleTimeout     time.Duration `yaml:"idle_timeout"`    // time without output
+	StartupTimeout  time.Duration `yaml:"startup_timeout"` // time to the first byte
 }
 
-// raised is the next higher effort; empty if the CLI has none. An empty effort counts as the CLI's OwnEffort.
+// raised returns the next higher effort, or empty. An empty effort means OwnEffort.
 func raised(kind, effort string) string {
 	known := Efforts(kind)
 	at := slices.Index(known, cmp.Or(effort, CLIOf(kind).OwnEffort)) + 1
@@ -38,20 +38,19 @@ func raised(kind, effort string) string {
 	return known[at]
 }
 
-// Plain is the stream of an agent that prints text.
+// Plain marks an agent that prints text.
 const Plain = "plain"
 
-// In the recorded runs, a working agent prints at least at every tool call, and each CLI's first byte came within
-// seconds. defaultTimeout is our choice.
+// Recorded agents print at every tool call, and first within seconds. defaultTimeout is our choice.
 const (
 	defaultTimeout        = 90 * time.Minute
 	defaultIdleTimeout    = 15 * time.Minute
 	defaultStartupTimeout = 2 * time.Minute
-	// maxTimeout keeps an attempt within the span of daily limits.
+	// maxTimeout keeps an attempt within the daily limits' span.
 	maxTimeout = 24 * time.Hour
 )
 
-// NewBackend is the backend {name: NAME, kind: KIND} of a file.
+// NewBackend returns a backend with its defaults.
 func NewBackend(name, kind string) Backend {
 	b := Backend{Name: name, Kind: kind}
 	b.setDefaults()
@@ -59,7 +58,7 @@ func NewBackend(name, kind string) Backend {
 	return b
 }
 
-// Program is the name or path of the backend's CLI.
+// Program returns the CLI's name or path.
 func (b Backend) Program() string {
 	if len(b.Argv) > 0 {
 		return b.Argv[0]
@@ -67,12 +66,11 @@ func (b Backend) Program() string {
 	return b.Kind
 }
 
-// setDefaults sets the defaults before decoding.
 func (b *Backend) setDefaults() {
 	b.Timeout, b.IdleTimeout, b.StartupTimeout = defaultTimeout, defaultIdleTimeout, defaultStartupTimeout
 }
 
-// complete sets defaults that depend on other fields, after decoding.
+// complete sets defaults that depend on decoded fields.
 func (b *Backend) complete(set func(key string) bool) {
 	own := b.Kind
 	if b.Kind == Command {
@@ -90,11 +88,10 @@ func (b *Backend) complete(set func(key string) bool) {
 	}
 }
 
-// backendName matches names that users can write after /pawl use.
+// backendName matches names for /pawl use.
 var backendName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// githubVariables hold GitHub credentials by convention. With one, an agent could act as that user and bypass Pawl's
-// limits.
+// githubVariables usually hold GitHub credentials. An agent with one could bypass Pawl's limits.
 var githubVariables = []string{"GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_ENTERPRISE_TOKEN"}
 
 func (s *source) validateBackends(backends []Backend, providers []Provider) {
@@ -104,7 +101,6 @@ func (s *source) validateBackends(backends []Backend, providers []Provider) {
 		key := fmt.Sprintf("backends[%d]", i)
 		s.validateBackend(key, b)
 		s.validateAccess(key, b, providers)
-		// Users type the name.
 		name := strings.ToLower(b.Name)
 		if j, again := first[name]; again && name != "" {
 			s.add(key+".name", "%q is also the name of backends[%d]; names must differ in more than case", b.Name, j)
@@ -194,7 +190,7 @@ func (s *source) validateEnv(key, list string, names []string) {
 	}
 }
 
-// holdsSecret reports whether the value of a key is a secret of Pawl itself.
+// holdsSecret reports whether a key's value is a secret of Pawl.
 func holdsSecret(key string) bool {
 	switch key {
 	case "database", "server.metrics_token", "notify.url":
@@ -215,21 +211,21 @@ func (s *source) validateTimeouts(key string, b Backend) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// Provider is a model provider that agents reach through the gateway. No agent gets the key.
+// Provider describes a model provider behind the gateway. Agents never receive the key.
 type Provider struct {
 	Name     string  `yaml:"name"`
 	Protocol string  `yaml:"protocol"` // OpenAI, Anthropic or Google
 	BaseURL  string  `yaml:"base_url"`
 	Key      Secret  `yaml:"key"`
-	Prices   []Price `yaml:"prices"` // besides the vendor's (PriceList)
-	// Efforts by model, the lowest first, override those of models.json.
+	Prices   []Price `yaml:"prices"` // besides PriceList's vendor prices
+	// Efforts overrides the efforts of models.json, lowest first.
 	Efforts       map[string][]string `yaml:"efforts"`
 	NoAnswerBytes int                 `yaml:"no_answer_bytes"` // see policy.Ladder.NoAnswerRetry
-	MinConfidence float64             `yaml:"min_confidence"`  // 0: not checked
+	MinConfidence float64             `yaml:"min_confidence"`  // 0 disables the check
 	AllowRemote   bool                `yaml:"allow_remote"`
 }
 
-// KeySource names for an operator where a provider's key comes from: the environment variable, or the file.
+// KeySource names the variable or file of the provider's key.
 func (p Provider) KeySource() string {
 	if name := p.Key.Variable(); name != "" {
 		return name + " (the key of provider " + p.Name + ")"
@@ -237,14 +233,14 @@ func (p Provider) KeySource() string {
 	return "the key of provider " + p.Name + " in the configuration"
 }
 
-// Price of a model and its dated versions, in US dollars per million tokens.
+// Price applies to a model and its dated versions, in US dollars per million tokens.
 type Price struct {
 	Model       string  `json:"model"        yaml:"model"`
 	Input       float64 `json:"input"        yaml:"input"`
 	CachedInput float64 `json:"cached_input" yaml:"cached_input"`
-	CacheWrite  float64 `json:"cache_write"  yaml:"cache_write"` // input that the provider also caches; 0 means 1.25 times Input
+	CacheWrite  float64 `json:"cache_write"  yaml:"cache_write"` // input that the provider caches; 0 means 1.25 times Input
 	Output      float64 `json:"output"       yaml:"output"`
-	// Calls with more than LongOver input tokens have the Long prices; 0 means no such limit.
+	// Long prices apply to calls with more than LongOver input tokens; 0 disables them.
 	LongOver        int64   `json:"long_over"         yaml:"long_over"`
 	LongInput       float64 `json:"long_input"        yaml:"long_input"`
 	LongCachedInput float64 `json:"long_cached_input" yaml:"long_cached_input"`
@@ -258,15 +254,14 @@ const (
 )
 
 const (
-	// defaultNoAnswer, about 16,000 tokens, exceeds the longest prose without a tool call in every healthy recorded
-	// session.
+	// defaultNoAnswer is about 16,000 tokens: more prose than any recorded healthy session had without a tool call.
 	defaultNoAnswer = 64 << 10
 	minNoAnswer     = 1 << 10
 	maxNoAnswer     = 16 << 20
-	maxPrice        = 10_000 // far above every published price; a higher one is per token or in cents
+	maxPrice        = 10_000 // above every published price; catches prices per token or in cents
 )
 
-// Vendor serves a protocol. KeyVariable and URLVariable are the usual names of its key and of another endpoint.
+// Vendor serves a protocol. KeyVariable and URLVariable are its usual environment variables.
 type Vendor struct{ Protocol, URL, KeyVariable, URLVariable string }
 
 func Vendors() []Vendor {
@@ -277,7 +272,7 @@ func Vendors() []Vendor {
 	}
 }
 
-// VendorOf returns the vendor of a protocol; zero for an unknown one.
+// VendorOf returns a protocol's vendor, or zero.
 func VendorOf(protocol string) Vendor {
 	for _, v := range Vendors() {
 		if v.Protocol == protocol {
@@ -287,7 +282,7 @@ func VendorOf(protocol string) Vendor {
 	return Vendor{}
 }
 
-// NewProvider is the provider {name: NAME, protocol: PROTOCOL} of a file.
+// NewProvider returns a provider with its defaults.
 func NewProvider(name, protocol string) Provider {
 	p := Provider{Name: name, Protocol: protocol, BaseURL: VendorOf(protocol).URL}
 	p.setDefaults()
@@ -348,7 +343,7 @@ func (s *source) validatePrices(key string, prices []Price) {
 	}
 }
 
-// validateAccess checks how a backend signs in: by a provider, a credential file, or variables.
+// validateAccess checks how a backend signs in: provider, credential file, or variables.
 func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 	if b.CredentialFile != "" {
 		s.addIf(b.Provider != "", key+".credential_file", "is given together with provider; keep one of the two")

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The kinds of backends.
+// Kinds of backends.
 const (
 	Codex    = "codex"
 	Claude   = "claude"
@@ -15,28 +15,26 @@ const (
 	Command  = "command" // the operator's own program
 )
 
-// CLI holds the facts about an agent CLI that both config and internal/agent/clis need. The latter adds the adapter, which
-// starts the CLI and reads its output.
+// CLI holds facts about an agent CLI. internal/agent/clis adds the adapter that runs it.
 type CLI struct {
-	Kind    string // also the name of its program and its stream
-	Title   string // for display
+	Kind    string // also the program's and the stream's name
+	Title   string
 	Package string // npm package
-	Version string // that Pawl was checked with
-	// Protocols of its providers. With several, the backend's provider chooses.
+	Version string // tested version
+	// Protocols of providers. With several, the backend's provider chooses.
 	Protocols []string
-	// Efforts, the lowest first. OwnEffort is the default of most of its models.
+	// Efforts, lowest first. OwnEffort is the default of most models.
 	Efforts   []string
 	OwnEffort string
-	// Models are default models by protocol ("" for any), where the CLI has no usable default: gemini asks a model which
-	// to take, for up to 75 s; opencode and qwen refuse to start. They are the vendors' general models for coding.
+	// Models holds default models by protocol ("" for any) for CLIs without a usable default: gemini asks a model for
+	// up to 75 s, opencode and qwen refuse to start.
 	Models map[string]string
-	// Hosts of its own login, from the CLI's source. ModelHosts adds more, by the model's prefix before the slash.
+	// Hosts of the CLI's login, from its source. ModelHosts adds hosts by model prefix.
 	Hosts      []string
 	ModelHosts map[string]string
-	// Withheld are more environment variables than the Vendors name that hold a credential or set an endpoint.
-	// Empty, but not nil, if there are none.
+	// Withheld lists credential and endpoint variables besides the Vendors'. Never nil.
 	Withheld []string
-	// Protected are patterns of repository files that configure it.
+	// Protected lists patterns of files that configure the CLI.
 	Protected []string
 }
 
@@ -86,7 +84,7 @@ var table = []CLI{
 		Efforts:   []string{"low", "medium", "high"},
 		OwnEffort: "medium",
 		Models:    map[string]string{"": "gemini-2.5-pro"},
-		Hosts:     []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "generativelanguage.googleapis.com"}, // the first two for a login
+		Hosts:     []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "generativelanguage.googleapis.com"}, // the first two serve logins
 		Withheld: []string{
 			"GOOGLE_API_KEY", "GOOGLE_VERTEX_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS", "CODE_ASSIST_ENDPOINT",
 			"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI",
@@ -137,7 +135,7 @@ var table = []CLI{
 	},
 }
 
-// CLIs lists the kinds in the table's order.
+// CLIs lists the kinds in order.
 func CLIs() (kinds []string) {
 	for _, c := range table {
 		kinds = append(kinds, c.Kind)
@@ -145,7 +143,7 @@ func CLIs() (kinds []string) {
 	return kinds
 }
 
-// CLIOf returns a kind's row; zero for kind command and unknown kinds.
+// CLIOf returns a kind's facts, or zero for command and unknown kinds.
 func CLIOf(kind string) CLI {
 	at := slices.IndexFunc(table, func(c CLI) bool { return c.Kind == kind })
 	if at < 0 {
@@ -154,10 +152,10 @@ func CLIOf(kind string) CLI {
 	return table[at]
 }
 
-// Efforts lists a kind's efforts, the lowest first; none for kind command.
+// Efforts lists a kind's efforts, lowest first.
 func Efforts(kind string) []string { return CLIOf(kind).Efforts }
 
-// ProtocolOf is the protocol that a kind needs; empty if it works with several.
+// ProtocolOf returns the protocol that a kind requires, or empty if several work.
 func ProtocolOf(kind string) string {
 	if c := CLIOf(kind); len(c.Protocols) == 1 {
 		return c.Protocols[0]
@@ -165,13 +163,13 @@ func ProtocolOf(kind string) string {
 	return ""
 }
 
-// DefaultModel is the model of a backend that names none; empty if the CLI chooses.
+// DefaultModel returns the model of a backend that names none; empty if the CLI chooses.
 func DefaultModel(kind, protocol string) string {
 	models := CLIOf(kind).Models
 	return cmp.Or(models[protocol], models[""])
 }
 
-// Withheld are variables that an agent with a provider never gets: they hold a credential or bypass the gateway.
+// Withheld lists variables that agents with a provider never get: credentials and other endpoints.
 func Withheld() (variables []string) {
 	for _, v := range Vendors() {
 		variables = append(variables, v.KeyVariable, v.URLVariable)

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a file over a struct; false if the file is not one YAML document.
+// read decodes a file over a struct. It reports false unless the file is one YAML document.
 func (s *source) read(data []byte, into any) bool {
 	node, ok := s.parseDocument(data)
 	if !ok {
@@ -28,14 +28,14 @@ func (s *source) read(data []byte, into any) bool {
 	return !s.broken[""]
 }
 
-// decode writes a node over the value. Keys that the node lacks keep their default.
+// decode writes a node over a value. Missing keys keep their defaults.
 func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 	if key != "" && !s.set(key) {
 		s.places[key] = place{node.Line, node.Column, node.Value}
 	}
 	kind := into.Kind()
 	if _, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		kind = reflect.String // it decodes itself from text
+		kind = reflect.String // decodes itself from text
 	}
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
@@ -58,7 +58,7 @@ func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 
 func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
-		return // a group with all keys commented out
+		return // all keys are commented out
 	}
 	keys, index := fields(into.Type())
 	if node.Kind != yaml.MappingNode {
@@ -85,7 +85,7 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 	}
 }
 
-// decodeMap reads a group of single values with names that the user chooses.
+// decodeMap reads a group with user-chosen names.
 func (s *source) decodeMap(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
 		return
@@ -127,8 +127,7 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Tag == "!!null"
 }
 
-// fields lists a struct's YAML keys in order, and the index of each field. An embedded struct's keys belong to the
-// struct around it.
+// fields lists a struct's YAML keys in order with field indexes, embedded structs included.
 func fields(group reflect.Type) (keys []string, index map[string][]int) {
 	index = map[string][]int{}
 	for _, field := range reflect.VisibleFields(group) {
@@ -139,13 +138,13 @@ func fields(group reflect.Type) (keys []string, index map[string][]int) {
 	return keys, index
 }
 
-// maxBytes bounds a file. A hundred backends need less than 64 KiB.
+// maxBytes limits a file. A hundred backends need less than 64 KiB.
 const maxBytes = 1 << 20
 
-// yamlLine finds the line in an error of the YAML library.
+// yamlLine finds the line in a YAML error.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseDocument reads a file's only document; nil for an empty file, ok false after a problem.
+// parseDocument reads a file's only document, nil if empty. ok is false after a problem.
 func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	if len(data) > maxBytes {
 		s.addAt(place{}, "", "has %d bytes; a configuration may have %d", len(data), maxBytes)
@@ -182,7 +181,7 @@ func (s *source) addSyntax(err error) {
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// decodeScalar writes one value. It reads the text as written, so a secret of digits is not parsed as a number.
+// decodeScalar writes one value from its text, so that a secret of digits is no number.
 func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
 		s.add(key, "has no value; give it one or remove the key")
@@ -210,7 +209,7 @@ func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 	}
 }
 
-// setScalar parses the text into the value, or returns what was expected.
+// setScalar parses text into a value, or returns what was expected.
 func setScalar(into reflect.Value, text string) string {
 	switch {
 	case into.Type() == durationType:
@@ -244,10 +243,9 @@ func setScalar(into reflect.Value, text string) string {
 
 func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// reference matches ${NAME}, an unclosed ${NAME, and $${.
 var reference = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)
 
-// expand replaces each ${NAME} by the variable's value and each $${ by ${; false after a problem.
+// expand replaces ${NAME} by the variable's value and $${ by ${. It reports false after a problem.
 func (s *source) expand(text, key string) (string, bool) {
 	if s.env == nil {
 		return text, true
@@ -270,7 +268,7 @@ func (s *source) expand(text, key string) (string, bool) {
 	return out, ok
 }
 
-// variableIn is the first variable that a text refers to; empty for none.
+// variableIn returns the first variable in a text, or empty.
 func (s *source) variableIn(text string) string {
 	if s.env == nil {
 		return ""
@@ -298,5 +296,5 @@ func (s *source) variable(name, key string) (string, bool) {
 	return value, ok
 }
 
-// variableName matches a name that a POSIX shell can export.
+// variableName matches names that POSIX shells can export.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

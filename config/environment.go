@@ -16,32 +16,32 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Environment is what a repository needs before agents can work in it.
+// Environment describes what agents need to work in a repository.
 type Environment struct {
 	Setup        []string          `yaml:"setup"`
-	Devcontainer bool              `yaml:"devcontainer"` // opt-in, because the file was written for another tool
+	Devcontainer bool              `yaml:"devcontainer"` // opt-in: the file was written for another tool
 	Image        string            `yaml:"image"`
 	Paths        []string          `yaml:"paths"`
 	Env          map[string]string `yaml:"env"`
-	Timeout      time.Duration     `yaml:"timeout"` // of each command; zero is DefaultSetupTime
+	Timeout      time.Duration     `yaml:"timeout"` // per command; zero means DefaultSetupTime
 }
 
-// DefaultSetupTime is enough for a cold install of a large project.
+// DefaultSetupTime suffices for a cold install of a large project.
 const (
 	DefaultSetupTime = 20 * time.Minute
 	maxSetupTime     = 2 * time.Hour
 )
 
-// Time is the time limit of each setup command.
+// Time returns the limit of each setup command.
 func (e Environment) Time() time.Duration { return cmp.Or(e.Timeout, DefaultSetupTime) }
 
-// The list limits exceed what usual CI environments need.
+// The limits exceed usual CI environments.
 const (
 	maxPaths = 20
 	maxEnv   = 50
 )
 
-// systemFolders cannot be kept: the sandbox provides them, or makes them new for each program.
+// systemFolders come from the sandbox and cannot be kept.
 var systemFolders = []string{"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp", "usr"}
 
 func (e Environment) validate(s *source) {
@@ -84,7 +84,7 @@ func (e Environment) validate(s *source) {
 	}
 }
 
-// isPlainFolder reports whether a path is clean, and not the root.
+// isPlainFolder reports whether a path is clean and not the root.
 func isPlainFolder(p string) bool {
 	switch p {
 	case "", "/", ".":
@@ -96,14 +96,14 @@ func isPlainFolder(p string) bool {
 	return path.Clean(p) == p
 }
 
-// isOwnVariable reports whether Pawl sets an environment variable: PAWL_… and the given ones.
+// isOwnVariable reports whether Pawl sets a variable: PAWL_… and others.
 func isOwnVariable(name string, others ...string) bool {
 	return strings.HasPrefix(name, "PAWL_") || slices.Contains(others, name)
 }
 
-// Images limits the images of repositories.
+// Images limits repositories' images.
 type Images struct {
-	Registries []string `yaml:"registries"` // hosts; without any, images are off
+	Registries []string `yaml:"registries"` // hosts; none turns images off
 }
 
 func (i Images) validate(s *source) {
@@ -141,10 +141,9 @@ func (i Images) allow(s *source, image string, mode string) {
 		quote(image), strings.TrimPrefix(ref.Context().RegistryStr(), "index."))
 }
 
-// DevcontainerFile is read for Environment.Devcontainer.
 const DevcontainerFile = ".devcontainer/devcontainer.json"
 
-// WithDevcontainer fills missing keys from a devcontainer.json: the image, and its creation commands as setup.
+// WithDevcontainer fills missing keys from a devcontainer.json: the image, and creation commands as setup.
 func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
 	s := newSource(DevcontainerFile, nil)
 	var d struct {
@@ -174,8 +173,7 @@ func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
 	return e, s.problems
 }
 
-// devcommands returns the command lines of one command: a shell line, a list of arguments, or a group of named ones, in
-// the order of their names.
+// devcommands returns the command lines of a shell line, an argument list, or a group in name order.
 func devcommands(raw json.RawMessage) ([]string, error) {
 	var line string
 	var argv []string
@@ -205,14 +203,13 @@ func devcommands(raw json.RawMessage) ([]string, error) {
 	return all, nil
 }
 
-// notJSON matches comments and trailing commas, which devcontainer.json may have. Its first group keeps strings.
+// notJSON matches comments and trailing commas. Its first group preserves strings.
 var notJSON = regexp.MustCompile(`("(?:[^"\\]|\\.)*")|//[^\n]*|(?s:/\*.*?\*/)|,(?:\s|//[^\n]*\n|(?s:/\*.*?\*/))*([]}])`)
 
 func plainJSON(data []byte) []byte { return notJSON.ReplaceAll(data, []byte("$1$2")) }
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// CommandLine quotes a program and its arguments for a shell.
 func CommandLine(argv []string) string {
 	words := slices.Clone(argv)
 	for i, word := range words {

@@ -9,7 +9,7 @@ import (
 
 type HTTP struct {
 	Address string `yaml:"address"`
-	// Pages empty means DefaultPages, or a free loopback port if it is taken.
+	// Empty Pages means DefaultPages, or a free loopback port if that is taken.
 	Pages        string         `yaml:"pages"`
 	PublicURL    string         `yaml:"public_url"`
 	HooksFrom    string         `yaml:"hooks_from"` // HooksFromAny or HooksFromGitHub
@@ -21,7 +21,7 @@ type HTTP struct {
 
 const (
 	HooksFromAny    = "any"
-	HooksFromGitHub = "github" // the addresses that GitHub publishes
+	HooksFromGitHub = "github" // addresses that GitHub publishes
 )
 
 const DefaultPages = "127.0.0.1:8081"

@@ -12,7 +12,7 @@ type Sandbox struct {
 	Mode     string   `yaml:"mode"`
 	Network  string   `yaml:"network"` // see Walled
 	ReadOnly []string `yaml:"read_only"`
-	// Limits of each agent, setup, verify command and judge. Zero is no limit.
+	// Limits of each agent, setup, verify command and judge. Zero means no limit.
 	Memory Bytes   `yaml:"memory"`
 	CPUs   float64 `yaml:"cpus"`
 	PIDs   int     `yaml:"pids"`
@@ -20,11 +20,11 @@ type Sandbox struct {
 }
 
 const (
-	SandboxAuto = "auto" // bubblewrap; no start without it
-	SandboxNone = "none" // run agents as the user that runs Pawl
+	SandboxAuto = "auto" // start only with bubblewrap
+	SandboxNone = "none" // run agents as Pawl's user
 )
 
-// Bytes is a size, written as 512MiB, 8GiB or plain digits.
+// Bytes is a size such as 512MiB, 8GiB or plain digits.
 type Bytes int64
 
 func (b *Bytes) UnmarshalText(text []byte) error {
@@ -36,17 +36,17 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// mostBytes is more than any machine has, and fits an int64.
+// mostBytes exceeds any machine and fits an int64.
 const mostBytes = 1 << 50
 
-// Below these, the sandbox with the smallest agent does not start.
+// Smaller limits keep the smallest agent from starting.
 const (
 	leastMemory Bytes = 256 << 20
 	leastCPUs         = 0.1
 	leastPIDs         = 64
 )
 
-// atLeast reports a limit too small to run anything; zero is no limit.
+// atLeast reports a limit below least, except zero.
 func atLeast[T cmp.Ordered](s *source, key string, value, least T) {
 	var none T
 	s.addIf(

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// Load reads the server configuration from a file. env looks up variables like os.LookupEnv. The error is Problems if
-// the file is readable but wrong.
+// Load reads the server configuration. env looks up variables. The error is Problems if the file is readable but
+// wrong.
 func Load(path string, env func(string) (string, bool)) (Server, error) { return load(path, env, true) }
 
-// LoadWithoutApp is Load for work without GitHub; the App is optional.
+// LoadWithoutApp is Load with an optional App.
 func LoadWithoutApp(path string, env func(string) (string, bool)) (Server, error) {
 	return load(path, env, false)
 }
@@ -33,7 +33,7 @@ func load(path string, env func(string) (string, bool), needsApp bool) (Server, 
 	return Parse(path, data, env, needsApp)
 }
 
-// Parse reads the server configuration from data. Relative paths start from the folder of name.
+// Parse reads the server configuration from data. Relative paths start at name's folder.
 func Parse(name string, data []byte, env func(string) (string, bool), needsApp bool) (Server, error) {
 	s := newSource(name, env)
 	c := Default()
@@ -66,7 +66,6 @@ func Parse(name string, data []byte, env func(string) (string, bool), needsApp b
 	return c, nil
 }
 
-// resolve makes the paths absolute.
 func (c *Server) resolve(base string) {
 	c.DataDir = under(base, c.DataDir)
 	c.Database.Path = under(base, c.Database.Path)
@@ -76,7 +75,7 @@ func (c *Server) resolve(base string) {
 		c.Sandbox.ReadOnly[i] = under(base, c.Sandbox.ReadOnly[i])
 	}
 	program := func(argv []string) {
-		// A bare program name is looked up in PATH.
+		// PATH finds bare program names.
 		if len(argv) > 0 && strings.ContainsRune(argv[0], '/') {
 			argv[0] = under(base, argv[0])
 		}
@@ -95,7 +94,7 @@ func under(base, path string) string {
 	return filepath.Join(base, path)
 }
 
-// Key returns the App's private key in PEM, read from its file if necessary.
+// Key returns the App's private key in PEM, from its file if necessary.
 func (a App) Key() (Secret, error) {
 	if !a.PrivateKey.Empty() {
 		return a.PrivateKey, nil
@@ -110,7 +109,7 @@ func (a App) Key() (Secret, error) {
 	return NewSecret(string(data)), nil
 }
 
-// keyProblem says why data is not a private key in PEM; empty if it is.
+// keyProblem says why data is not a private key in PEM, or nothing.
 func keyProblem(data []byte) string {
 	if block, _ := pem.Decode(data); block == nil || !strings.HasSuffix(block.Type, "PRIVATE KEY") {
 		return "is not a private key in PEM format, which starts with -----BEGIN RSA PRIVATE KEY----- and has line breaks"
@@ -118,17 +117,16 @@ func keyProblem(data []byte) string {
 	return ""
 }
 
-// Problem is an error in a configuration file, with the fields of a check-run annotation.
+// Problem is an error in a configuration file, with fields like a check-run annotation's.
 type Problem struct {
 	File string // the name given to the parser
-	Line int    // from 1; never 0
+	Line int    // from 1
 	// Column counts from 1; 0 means unknown.
 	Column  int
-	Key     string // the key's path, such as backends[0].name; empty for the whole file
-	Message string // the problem and its remedy, without secrets
+	Key     string // such as backends[0].name; empty for the whole file
+	Message string // problem and remedy, without secrets
 }
 
-// String formats the problem as file:line:column: key: message.
 func (p Problem) String() string {
 	at := fmt.Sprintf("%s:%d", p.File, p.Line)
 	if p.Column > 0 {
@@ -140,7 +138,7 @@ func (p Problem) String() string {
 	return at + ": " + p.Message
 }
 
-// Problems is the error for a readable but wrong file: all problems in the file's order.
+// Problems holds a file's problems in order.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -153,18 +151,18 @@ func (p Problems) Error() string {
 
 type place struct {
 	line, column int
-	text         string // the value before ${NAME} was replaced, safe to show
+	text         string // before expansion, safe to show
 }
 
-// source is a file being read: the places of its keys and the problems so far.
+// source tracks key positions and problems of a file.
 type source struct {
 	file     string
 	places   map[string]place
 	problems []Problem
 	broken   map[string]bool // keys with a problem
-	// env looks up the variables of ${NAME}; nil disables them.
+	// env looks up variables; nil disables ${NAME}.
 	env       func(string) (string, bool)
-	variables map[string]string // each variable with the first key that uses it
+	variables map[string]string // first key of each variable
 }
 
 func newSource(file string, env func(string) (string, bool)) *source {
@@ -177,13 +175,12 @@ func newSource(file string, env func(string) (string, bool)) *source {
 	}
 }
 
-// set reports whether the file gives the key.
 func (s *source) set(key string) bool {
 	_, ok := s.places[key]
 	return ok
 }
 
-// found is a key's value as written, quoted and cut. The key must not hold a secret.
+// found quotes a key's value as written. The key must not hold a secret.
 func (s *source) found(key string) string { return quote(s.places[key].text) }
 
 // quote makes foreign text safe for one line.
@@ -215,7 +212,7 @@ func (s *source) addAlso(key, format string, args ...any) {
 	s.addAt(at, key, format, args...)
 }
 
-// addAt records a problem at a place; the zero place is the first line.
+// addAt records a problem; the zero place means the first line.
 func (s *source) addAt(at place, key, format string, args ...any) {
 	s.problems = append(s.problems, Problem{
 		File:    s.file,
@@ -226,13 +223,12 @@ func (s *source) addAt(at place, key, format string, args ...any) {
 	})
 }
 
-// parent is the path around a key: a.b for a.b.c and for a.b[0].
+// parent returns the path around a key: a.b for a.b.c and a.b[0].
 func parent(key string) string {
 	return key[:max(strings.LastIndexAny(key, ".["), 0)]
 }
 
-// child is the path of a key inside another. It quotes names that cannot be Pawl keys, so they cannot look like a path
-// or break a line.
+// child returns a key's path inside another. It quotes foreign names.
 func child(key, name string) string {
 	if len(name) > 60 || !variableName.MatchString(name) {
 		name = quote(name)
@@ -250,7 +246,7 @@ func (s *source) sorted() []Problem {
 	return s.problems
 }
 
-// addIf adds a problem if wrong. Only the first one of a key counts.
+// addIf adds a problem if wrong, but only the first of a key.
 func (s *source) addIf(wrong bool, key, format string, args ...any) {
 	if wrong {
 		s.add(key, format, args...)
@@ -280,7 +276,6 @@ func between[T cmp.Ordered](s *source, key string, value, low, high T) {
 // orList joins words: a, b or c.
 func orList(words []string) string { return listed(words, "or") }
 
-// listed joins words with commas, the last two with by.
 func listed(words []string, by string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -289,7 +284,7 @@ func listed(words []string, by string) string {
 	return strings.Join(words[:last], ", ") + " " + by + " " + words[last]
 }
 
-// Secrets lists a configuration's secrets by the paths of their keys.
+// Secrets maps key paths to secrets.
 func (c *Server) Secrets() map[string]Secret {
 	all := map[string]Secret{}
 	var look func(at string, v reflect.Value)

@@ -14,21 +14,21 @@ import (
 //go:embed models.json
 var modelsFile []byte
 
-// Model holds the facts about a vendor's model.
+// Model holds facts about a vendor's model.
 type Model struct {
 	Protocol string `json:"protocol"`
 	Price
-	Efforts     []string `json:"efforts"`      // the lowest first; may be empty
-	LeastBudget *int64   `json:"least_budget"` // thinking budget in tokens; nil if it takes none
+	Efforts     []string `json:"efforts"`      // lowest first; may be empty
+	LeastBudget *int64   `json:"least_budget"` // thinking budget in tokens, or nil
 }
 
 type Catalogue struct {
 	Source string  `json:"source"` // of the facts
-	AsOf   string  `json:"as_of"`  // day of the newest fact
+	AsOf   string  `json:"as_of"`  // date of the newest fact
 	Models []Model `json:"models"`
 }
 
-// Models returns the catalogue of modelsFile.
+// Models returns the catalogue in models.json.
 var Models = sync.OnceValue(func() (c Catalogue) {
 	if err := json.Unmarshal(modelsFile, &c); err != nil {
 		panic("config/models.json: " + err.Error()) // TestModels reads the file
@@ -36,8 +36,7 @@ var Models = sync.OnceValue(func() (c Catalogue) {
 	return c
 })
 
-// PriceList lists prices of the provider's models: the vendor's, if the provider is the vendor, then the operator's,
-// which win.
+// PriceList lists the vendor's prices, if the provider is the vendor, then the operator's, which win.
 func (p Provider) PriceList() []Price {
 	var list []Price
 	for _, m := range Models().Models {
@@ -48,7 +47,7 @@ func (p Provider) PriceList() []Price {
 	return append(list, p.Prices...)
 }
 
-// ModelNamed finds a model by its name or a router's, such as anthropic/claude-opus-4.6; zero for an unknown one. The
+// ModelNamed finds a model by its own or a router's name, such as anthropic/claude-opus-4.6, or returns zero. The
 // operator's efforts override the file's.
 func (p Provider) ModelNamed(name string) (found Model) {
 	short := name[strings.LastIndex(name, "/")+1:]
@@ -66,11 +65,11 @@ func (p Provider) ModelNamed(name string) (found Model) {
 	return found
 }
 
-// dated matches suffixes of the same model: -20250929, -2025-08-07, -001, @20250929, -latest. A single digit makes another
-// model: claude-opus-5-5 is not claude-opus-5.
+// dated matches version suffixes: -20250929, -2025-08-07, -001, @20250929, -latest. A single digit names another
+// model.
 var dated = regexp.MustCompile(`^[-@](?:latest|\d{3}|\d{8}|\d{4}-\d\d-\d\d)$`)
 
-// IsModel reports whether a name means a model or one of its dated versions. gpt-5-mini is not gpt-5.
+// IsModel reports whether a name means a model or a dated version. gpt-5-mini is not gpt-5.
 func IsModel(name, model string) bool {
 	rest, ok := strings.CutPrefix(name, model)
 	if !ok || model == "" {
@@ -79,7 +78,7 @@ func IsModel(name, model string) bool {
 	return rest == "" || dated.MatchString(rest)
 }
 
-// PriceOf finds a model's price. The last of several wins.
+// PriceOf returns a model's last matching price.
 func PriceOf(model string, list []Price) (best Price, ok bool) {
 	for _, p := range slices.Backward(list) {
 		if p.Model == model {

@@ -9,35 +9,34 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Network lists the hosts that programs may reach besides their model. It applies where Sandbox.Walled is true.
+// Network lists allowed hosts if Sandbox.Walled is true. Agents always reach their model.
 type Network struct {
 	Setup  []policy.HostRule `yaml:"setup"`
 	Agent  []policy.HostRule `yaml:"agent"`
 	Verify []policy.HostRule `yaml:"verify"`
 	Judge  []policy.HostRule `yaml:"judge"`
-	// Private are non-public networks that names on these lists may resolve to.
+	// Private lists non-public networks that allowed names may resolve to.
 	Private  []netip.Prefix `yaml:"private"`
-	Download Bytes          `yaml:"download"` // per program; zero is no limit
+	Download Bytes          `yaml:"download"` // per program; zero means no limit
 }
 
-// RepoNetwork narrows the server's lists. A list that is left out stays as on the server.
+// RepoNetwork narrows the server's lists. Omitted lists keep the server's.
 type RepoNetwork struct {
 	Setup  []policy.HostRule `yaml:"setup"`
 	Agent  []policy.HostRule `yaml:"agent"`
 	Verify []policy.HostRule `yaml:"verify"`
 }
 
-// The networks of programs.
+// Network modes.
 const (
-	NetworkWalled = "walled" // their own, with the hosts of Network
-	NetworkOpen   = "open"   // this machine's
+	NetworkWalled = "walled" // own network with allowed hosts
+	NetworkOpen   = "open"   // the machine's network
 )
 
-// maxHosts bounds each list.
 const maxHosts = 100
 
-// Unwalled is the setting that lets programs share this machine's network; empty where they have their own. Without a
-// sandbox they always share it.
+// Unwalled names the setting that gives programs the machine's network, or is empty. Without a sandbox they always
+// share it.
 func (s Sandbox) Unwalled() string {
 	switch {
 	case s.Mode == SandboxNone:
@@ -50,7 +49,6 @@ func (s Sandbox) Unwalled() string {
 
 func (s Sandbox) Walled() bool { return s.Unwalled() == "" }
 
-// narrow is the server's network, narrowed by a repository.
 func (n Network) narrow(s *source, r RepoNetwork) Network {
 	for _, list := range []struct {
 		key    string
@@ -84,8 +82,7 @@ func validateHosts(s *source, key string, list []policy.HostRule) {
 	)
 }
 
-// Hosts are the hosts that a CLI with its own login needs. A backend with a provider needs none, because only Pawl
-// calls the provider.
+// Hosts returns the hosts of a CLI's own login. With a provider only Pawl calls hosts.
 func (b Backend) Hosts() (list []policy.HostRule) {
 	cli := CLIOf(b.Kind)
 	names := slices.Clone(cli.Hosts)

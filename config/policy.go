@@ -11,10 +11,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Policy holds the settings of every decision.
+// Policy configures every decision.
 type Policy struct {
 	Paused bool `yaml:"paused"` // the kill switch
-	// AllowedBots are user ids, because another user can take over a login.
+	// AllowedBots holds user ids, since logins can change owners.
 	AllowedBots   []int64 `yaml:"allowed_bots"`
 	policy.Limits `yaml:",inline"`
 	Learning      Learning `yaml:"learning"`
@@ -25,20 +25,20 @@ type Learning struct {
 	Judge        []string      `yaml:"judge"`
 	JudgeEnv     []string      `yaml:"judge_env"`
 	JudgeTimeout time.Duration `yaml:"judge_timeout"`
-	// The built-in judge needs JudgeProvider and JudgeModel.
+	// JudgeProvider and JudgeModel enable the built-in judge.
 	JudgeProvider string `yaml:"judge_provider"`
 	JudgeModel    string `yaml:"judge_model"`
 	JudgeTokens   int64  `yaml:"judge_tokens"`
 }
 
-// The upper bounds catch typing errors. They are our choice.
+// Upper limits catch typing errors. Our choice.
 const (
-	// maxRestarts and maxPerDay are far above use and far below the incident's 1,249.
+	// maxRestarts and maxPerDay exceed normal use.
 	maxRestarts = 500
 	maxPerDay   = 1000
-	// maxAbove is a hundred threads at their maximum.
+	// maxAbove allows a hundred threads at their maximum.
 	maxAbove    = 100 * maxPerDay
-	maxWait     = 8 * 24 * time.Hour // the longest reset that Pawl accepts
+	maxWait     = 8 * 24 * time.Hour // longest accepted reset
 	maxTry      = 10
 	maxRunTests = 1000
 	// maxThreshold exceeds the edits of every recorded run.
@@ -124,7 +124,6 @@ func (s *source) validateSeverity(v policy.SeverityLimits) {
 	rising(s, []string{"min_repeats", "moderate_repeats", "severe_repeats"}, []int{v.MinRepeats, v.ModerateRepeats, v.SevereRepeats}, 1, maxThreshold)
 	rising(s, []string{"mild_cooldown", "moderate_cooldown", "severe_cooldown"}, []time.Duration{v.MildCooldown, v.ModerateCooldown, v.SevereCooldown}, 0, maxWait)
 	s.oneOf("policy.severity.cooldown_scope", string(v.CooldownScope), string(policy.OfRepository), string(policy.OfServer))
-	// A worse class earns less.
 	rising(s, []string{"severe_grade", "moderate_grade", "mild_grade"}, []float64{v.SevereGrade, v.ModerateGrade, v.MildGrade}, 0, 1)
 }
 
@@ -135,7 +134,7 @@ func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
 	}
 	for i := range values[1:] {
 		if values[i] > values[i+1] {
-			keys := []string{group + names[i], group + names[i+1]} // the file has at least one of them
+			keys := []string{group + names[i], group + names[i+1]} // the file has at least one
 			s.add(keys[max(0, slices.IndexFunc(keys, s.set))],
 				"%s %v is above %s %v; a worse class needs more edits, a longer cooldown and a lower grade",
 				names[i], values[i], names[i+1], values[i+1])

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// StartKeys are the keys that only a start reads. Every other key holds from the next step of each thread.
+// StartKeys lists keys that need a restart. Others apply from each thread's next step.
 func StartKeys() []string {
 	return []string{"server", "github", "database", "data_dir", "sandbox", "images", "workers"}
 }
 
-// reloadedKeys are keys below a StartKey that hold without a restart.
+// reloadedKeys lists exceptions below StartKeys.
 var reloadedKeys = []string{"sandbox.read_only"}
 
-// Reloaded is the configuration of a server that runs on c after its file changed to next.
+// Reloaded returns c's configuration after its file changed to next.
 func (c *Server) Reloaded(next Server) *Server {
 	was, is := reflect.ValueOf(*c), reflect.ValueOf(&next).Elem()
 	readOnly := next.Sandbox.ReadOnly
@@ -27,21 +27,21 @@ func (c *Server) Reloaded(next Server) *Server {
 	return &next
 }
 
-// Change is a key whose value differs between two configurations.
+// Change is a key whose value differs.
 type Change struct {
 	Key      string
-	From, To string // for display; secrets are hidden
+	From, To string // for display, without secrets
 }
 
 func (c Change) String() string { return c.Key + ": " + c.From + " → " + c.To }
 
-// AtStart reports whether the change takes a restart.
+// AtStart reports whether the change needs a restart.
 func (c Change) AtStart() bool {
 	first, _, _ := strings.Cut(c.Key, ".")
 	return slices.Contains(StartKeys(), first) && !slices.Contains(reloadedKeys, c.Key)
 }
 
-// Changes lists the differences to another configuration, in the order of the keys.
+// Changes lists differences in key order.
 func (c *Server) Changes(next *Server) []Change {
 	return changes("", reflect.ValueOf(*c), reflect.ValueOf(*next))
 }
@@ -72,7 +72,7 @@ func changes(key string, a, b reflect.Value) (all []Change) {
 	return []Change{{key, quote(fmt.Sprint(a.Interface())), quote(fmt.Sprint(b.Interface()))}}
 }
 
-// sameSecret reports whether two values are equal secrets, whatever variables they come from.
+// sameSecret reports whether two values are equal secrets, regardless of their variables.
 func sameSecret(a, b reflect.Value) bool {
 	one, ok := a.Interface().(Secret)
 	return ok && one.Equal(b.Interface().(Secret))

@@ -2,8 +2,8 @@ package config
 
 import "regexp"
 
-// removed names the replacement of each removed key. In a list, [] stands for the index, as in backends[].name.
-// "KEY: VALUE" is a removed value of a key that still exists.
+// removed maps removed keys to replacements. [] stands for an index, as in backends[].name. "KEY: VALUE" removes only
+// a value.
 var removed = map[string]string{
 	"backlog":                       "was removed; start work on each issue with the label pawl, an assignment or the comment /pawl solve",
 	"policy.learning.value":         "was removed; Pawl chooses backends by quality, and policy.budget limits cost",
@@ -12,5 +12,4 @@ var removed = map[string]string{
 	"tracing":                       "was removed; each log line names its delivery, thread and attempt",
 }
 
-// anyIndex matches the index of an item of a list.
 var anyIndex = regexp.MustCompile(`\[\d+\]`)

@@ -10,13 +10,13 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// RepoFile is a repository's configuration, read from the default branch only.
+// RepoFile is read from the default branch only.
 const RepoFile = ".github/pawl.yml"
 
-// maxRepoBytes bounds the repository's file, which every contributor with write permission can change.
+// maxRepoBytes limits the file, which every contributor with write permission can change.
 const maxRepoBytes = 64 << 10
 
-// Ten commands of 4 KiB are a long CI job, a hundred patterns a long CODEOWNERS.
+// Ten commands of 4 KiB make a long CI job; a hundred patterns make a long CODEOWNERS.
 const (
 	maxVerify      = 10
 	maxVerifyBytes = 4096
@@ -24,7 +24,7 @@ const (
 	maxPattern     = 512
 )
 
-// Triggers lists the events that can start work.
+// Triggers lists events that can start work.
 func Triggers() []string {
 	return []string{"command", "mention", "label", "assignment", "review", "comment", "description", "check_run", "base"}
 }
@@ -37,9 +37,9 @@ type Repo struct {
 
 	Verify   []string `yaml:"verify"`
 	Reports  []string `yaml:"reports"`  // patterns
-	Triggers []string `yaml:"triggers"` // empty means all
-	Backends []string `yaml:"backends"` // empty means all
-	// AutoContinue nil keeps the server's value.
+	Triggers []string `yaml:"triggers"` // empty for all
+	Backends []string `yaml:"backends"` // empty for all
+	// Nil AutoContinue keeps the server's value.
 	AutoContinue   *bool        `yaml:"auto_continue_on_limit_reset"`
 	ProtectedPaths []string     `yaml:"protected_paths"` // patterns; see Protects
 	AllowPaths     []string     `yaml:"allow_paths"`     // patterns
@@ -57,30 +57,30 @@ type RepoRestarts struct {
 	Max *int `yaml:"max"` // nil keeps the server's
 }
 
-// RepoPull says what to do with a verified pull request. Nil is true.
+// RepoPull configures verified pull requests. Nil means true.
 type RepoPull struct {
 	ReadyWhenVerified *bool `yaml:"ready_when_verified"`
 	RequestReview     *bool `yaml:"request_review"`
 }
 
-// Ready reports whether to mark a verified pull request as ready, Review whether to request a review then.
+// Ready reports whether to mark a verified pull request as ready; Review reports whether to request a review.
 func (p RepoPull) Ready() bool  { return p.ReadyWhenVerified == nil || *p.ReadyWhenVerified }
 func (p RepoPull) Review() bool { return p.RequestReview == nil || *p.RequestReview }
 
-// RepoChecks says when to create the optional check runs. Empty means ChecksAuto.
+// RepoChecks configures the optional check runs. Empty means ChecksAuto.
 type RepoChecks struct {
 	Severity   string `yaml:"severity"`
 	Stagnation string `yaml:"stagnation"`
 }
 
-// When to create a check run. An existing one is always updated.
+// When to create a check run. Existing ones are always updated.
 const (
-	ChecksAuto   = "auto" // if it has something to report
+	ChecksAuto   = "auto" // if there is something to report
 	ChecksNever  = "never"
 	ChecksAlways = "always"
 )
 
-// ParseRepo reads a repository's configuration. With any problem, nothing may run.
+// ParseRepo reads a repository's configuration. Nothing may run with a problem.
 func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	s := newSource(name, nil)
 	r := Repo{file: name, places: s.places}
@@ -95,7 +95,7 @@ func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	return r, nil
 }
 
-// CheckRepo lists the problems of a repository's configuration, and of its use on a server if one is given.
+// CheckRepo lists problems of a repository's configuration, and of its use on a server if given.
 func CheckRepo(server *Server, name string, data []byte) []Problem {
 	r, problems := ParseRepo(name, data)
 	if len(problems) == 0 && server != nil {
@@ -187,29 +187,29 @@ func (s *source) validatePatterns(key string, patterns []string) {
 	}
 }
 
-// Effective is the server's configuration, narrowed by a repository's.
+// Effective is a server's configuration narrowed by a repository's.
 type Effective struct {
-	Policy Policy // with the repository's lower limits
-	// Backends in the server's order; never empty without problems.
+	Policy Policy // with the repository's limits
+	// Backends keep the server's order; never empty without problems.
 	Backends       []Backend
 	Environment    Environment
 	Network        Network
 	Verify         []string
 	Reports        []string
 	Triggers       []string // never empty
-	ProtectedPaths []string // whatever AllowPaths says; never empty
+	ProtectedPaths []string // apply despite AllowPaths; never empty
 	AllowPaths     []string
 	AllowSecrets   []string
 }
 
-// Narrow applies a repository's configuration, which can only lower the server's limits. An attempt to raise one is a
-// problem, and nothing may run.
+// Narrow applies a repository's configuration, which can only lower limits. Raising one is a problem, and nothing may
+// run.
 func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
 	s.places = r.places
 	e := Effective{
 		Policy: c.Policy, Backends: slices.Clone(c.Backends), Verify: slices.Clone(r.Verify), Reports: slices.Clone(r.Reports),
-		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append([]string{RepoFile}, r.ProtectedPaths...), // the configuration decides what Pawl may do
+		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append([]string{RepoFile}, r.ProtectedPaths...), // the configuration decides Pawl's permissions
 		AllowPaths: slices.Clone(r.AllowPaths), AllowSecrets: slices.Clone(r.AllowSecrets),
 	}
 	e.Network = c.Network.narrow(s, r.Network)
@@ -266,8 +266,8 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 	})
 }
 
-// protectedByDefault lists files that can do more than change code: run with the repository's secrets or on a user's
-// machine, choose reviewers, configure agents, or choose the source of packages and submodules.
+// protectedByDefault lists files that run with secrets or on users' machines, choose reviewers, configure agents, or
+// choose sources of packages.
 func protectedByDefault() []string {
 	return append(configuresCLIs(),
 		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",
@@ -277,10 +277,8 @@ func protectedByDefault() []string {
 	)
 }
 
-// Protects reports whether a slash-separated path from the repository's root is protected.
-//
-// Patterns match from the root, part by part like path.Match. ** matches any number of parts, and a folder's pattern
-// its contents. Case is ignored, as on some file systems.
+// Protects reports whether a slash-separated path from the repository's root is protected. Patterns match from the
+// root like path.Match; ** matches any number of parts, and a folder includes its contents. Case is ignored.
 func (e Effective) Protects(file string) bool {
 	if matched(e.ProtectedPaths, file) {
 		return true
@@ -288,7 +286,7 @@ func (e Effective) Protects(file string) bool {
 	return matched(protectedByDefault(), file) && !matched(e.AllowPaths, file)
 }
 
-// Reported returns the test for report files; nil without patterns.
+// Reported returns a matcher for report files, or nil without patterns.
 func Reported(patterns []string) func(file string) bool {
 	if len(patterns) == 0 {
 		return nil
@@ -303,8 +301,8 @@ func matched(patterns []string, file string) bool {
 	})
 }
 
-// matches reports whether the pattern matches the parts or a folder above them. It backtracks to the last ** only, so a
-// hostile pattern costs at most pattern × parts.
+// matches reports whether the pattern matches the parts or a parent folder. It backtracks to the last ** only, which
+// limits the cost to pattern × parts.
 func matches(pattern, parts []string) bool {
 	p, i := 0, 0
 	star, resume := -1, 0
@@ -330,7 +328,7 @@ func matches(pattern, parts []string) bool {
 	return true
 }
 
-// patternProblem says why a pattern is wrong; empty for a valid one.
+// patternProblem says why a pattern is wrong, or nothing.
 func patternProblem(pattern string) string {
 	parts := strings.Split(strings.TrimSuffix(pattern, "/"), "/")
 	if len(pattern) > maxPattern {

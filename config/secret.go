@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// hidden replaces a Secret in every output.
+// hidden replaces secrets in output.
 const hidden = "[hidden]"
 
-// Secret is a value that must not reach a log, page or error: printing it shows a placeholder. The zero value is empty.
+// Secret hides its value in logs, pages and errors. The zero value is empty.
 type Secret struct {
 	value    string
-	variable string // the environment variable; empty if the file holds the value
+	variable string // environment variable; empty if the file holds the value
 }
 
 func NewSecret(value string) Secret { return Secret{value: value} }
 
-// SecretOf is a secret from an environment variable.
+// SecretOf returns the secret of an environment variable.
 func SecretOf(variable, value string) Secret { return Secret{value, variable} }
 
-// Variable is the environment variable of the value; empty if the file holds the value.
+// Variable returns the environment variable, or empty if the file holds the value.
 func (s Secret) Variable() string { return s.variable }
 
 // Reveal returns the value. Do not print it or put it on a command line.
@@ -29,7 +29,7 @@ func (s Secret) Reveal() string { return s.value }
 
 func (s Secret) Empty() bool { return s.value == "" }
 
-// Equal compares configurations. It is not for authentication, which needs constant time.
+// Equal compares configurations. Authentication needs constant time instead.
 func (s Secret) Equal(other Secret) bool { return s.value == other.value }
 
 func (s Secret) String() string { return hidden }
@@ -49,7 +49,7 @@ func (s *Secret) setVariable(name string) { s.variable = name }
 
 func (d *Database) setVariable(name string) { d.URL.setVariable(name) }
 
-// secret is the address if it has a password. A local PostgreSQL may need none.
+// secret returns the address if it has a password.
 func (d Database) secret() Secret {
 	u, err := url.Parse(d.URL.Reveal())
 	if err != nil || u.User == nil {
@@ -63,7 +63,7 @@ func (d Database) secret() Secret {
 
 func (s Secret) secret() Secret { return s }
 
-// LiteralSecrets lists the keys of secrets whose values the file holds, such as github.app.webhook_secret.
+// LiteralSecrets lists keys of secrets in the file, such as github.app.webhook_secret.
 func (c *Server) LiteralSecrets() (keys []string) {
 	eachSecret("", reflect.ValueOf(*c), func(key string, s Secret) {
 		if s.variable == "" {
@@ -73,7 +73,7 @@ func (c *Server) LiteralSecrets() (keys []string) {
 	return keys
 }
 
-// SecretVariables lists the environment variables of secrets, and those that agents, setups and the judge get.
+// SecretVariables lists environment variables of secrets, and variables of agents, setups and the judge.
 func (c *Server) SecretVariables() (names []string) {
 	eachSecret("", reflect.ValueOf(*c), func(_ string, s Secret) {
 		if s.variable != "" {
@@ -91,7 +91,6 @@ func (c *Server) SecretVariables() (names []string) {
 	return slices.Compact(names)
 }
 
-// eachSecret calls f with each non-empty secret and its key.
 func eachSecret(key string, v reflect.Value, f func(key string, s Secret)) {
 	one, isSecret := v.Interface().(interface{ secret() Secret })
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Server is the configuration of one Pawl server. The zero value is not usable; start from Default.
+// Server configures a Pawl server. Start from Default; the zero value is unusable.
 type Server struct {
 	HTTP      HTTP       `yaml:"server"`
 	GitHub    GitHub     `yaml:"github"`
@@ -35,47 +35,47 @@ type Server struct {
 	Log       Log        `yaml:"log"`
 }
 
-// GitHub names the GitHub server and the App. The URLs end without a slash.
+// GitHub identifies the GitHub server and the App. URLs end without a slash.
 type GitHub struct {
 	WebURL   string `yaml:"web_url"`
 	V3APIURL string `yaml:"v3_api_url"`
-	V4APIURL string `yaml:"v4_api_url"` // empty: derived from V3APIURL
+	V4APIURL string `yaml:"v4_api_url"` // empty to derive it from V3APIURL
 	Receive  string `yaml:"receive"`
 	App      App    `yaml:"app"`
 }
 
-// How GitHub's events reach the server.
+// How events reach the server.
 const (
-	ReceiveWebhook = "webhook" // GitHub sends them to the server's public address
-	ReceivePoll    = "poll"    // the server fetches them, so it needs no public address
+	ReceiveWebhook = "webhook" // GitHub sends to a public address
+	ReceivePoll    = "poll"    // the server fetches; no public address needed
 )
 
-// App holds the credentials of the GitHub App. Exactly one of PrivateKey and PrivateKeyFile is set.
+// App holds the App's credentials: exactly one of PrivateKey and PrivateKeyFile.
 type App struct {
 	IntegrationID         int64  `yaml:"integration_id"`
 	WebhookSecret         Secret `yaml:"webhook_secret"`
 	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"`
 	PrivateKey            Secret `yaml:"private_key"`
 	PrivateKeyFile        string `yaml:"private_key_file"`
-	// Without ClientID and ClientSecret, users sign in to the pages only with links of pawl login.
+	// Without ClientID and ClientSecret, users sign in by pawl login.
 	ClientID       string `yaml:"client_id"`
 	ClientSecret   Secret `yaml:"client_secret"`
 	SigningKeyFile string `yaml:"signing_key_file"`
 	User           string `yaml:"user"`
 }
 
-// Setup is what the server gives to setups of repositories.
+// Setup configures setups of repositories.
 type Setup struct {
 	Secrets []SetupSecrets `yaml:"secrets"`
 }
 
-// SetupSecrets are environment variables of the server that only the setup of some repositories gets.
+// SetupSecrets lists server variables for the setup of some repositories.
 type SetupSecrets struct {
 	Env          []string `yaml:"env"`
-	Repositories []string `yaml:"repositories"` // OWNER/NAME patterns of path.Match
+	Repositories []string `yaml:"repositories"` // OWNER/NAME patterns (path.Match)
 }
 
-// Names returns the variables for one repository.
+// Names returns a repository's variables.
 func (s Setup) Names(repo string) []string {
 	var names []string
 	for _, group := range s.Secrets {
@@ -90,13 +90,13 @@ func (s Setup) Names(repo string) []string {
 }
 
 type Retention struct {
-	// Deliveries keeps GUIDs, so that a redelivery has no second effect.
+	// Deliveries stores GUIDs so that a redelivery has no second effect.
 	Deliveries  time.Duration `yaml:"deliveries"`
 	Transcripts time.Duration `yaml:"transcripts"`
 	Threads     time.Duration `yaml:"threads"`
 }
 
-// Notify says where to send alerts for the operator.
+// Notify configures alerts for the operator.
 type Notify struct {
 	URL Secret `yaml:"url"`
 }
@@ -106,34 +106,33 @@ type Log struct {
 }
 
 const (
-	// minWebhookSecret is in bytes. GitHub asks for "a random string of text with high entropy"; 16 bytes have at
-	// most 128 bits.
+	// minWebhookSecret is in bytes: at most 128 bits. GitHub asks for "a random string of text with high entropy".
 	minWebhookSecret = 16
-	// minDeliveryRetention is ten times the three days in which GitHub can redeliver a GUID.
+	// minDeliveryRetention is ten times GitHub's three days of redelivery.
 	minDeliveryRetention = 720 * time.Hour
 	// A transcript can have 256 MiB.
 	defaultTranscripts = 720 * time.Hour
-	// A merge may be reverted months later, and the log shows which texts Pawl wrote.
+	// Merges may be reverted months later, and the log shows which texts are Pawl's.
 	defaultThreads = 365 * 24 * time.Hour
 	minThreads     = 90 * 24 * time.Hour
-	// Users look at a failure on the next day at the latest.
+	// Users look at a failure within a day.
 	minTranscripts = 24 * time.Hour
-	// maxDrain is the longest possible attempt.
+	// maxDrain is the longest attempt.
 	maxDrain   = 24 * time.Hour
 	maxWorkers = 256 // our choice
 )
 
-// Context limits what the prompt contains besides the task.
+// Context limits the prompt besides the task.
 type Context struct {
 	MaxBytes int  `yaml:"max_bytes"`
-	Linked   int  `yaml:"linked"` // depth of named issues and pull requests: 0 or 1
+	Linked   int  `yaml:"linked"` // depth of linked issues and pull requests: 0 or 1
 	Pictures bool `yaml:"pictures"`
 }
 
 // maxContext is a quarter of what models with 200,000 tokens can read.
 const maxContext = 200 << 10
 
-// Default is the configuration before a file is read. It lacks the App's credentials and the backends.
+// Default returns the defaults without the App's credentials and backends.
 func Default() Server {
 	return Server{
 		HTTP:     HTTP{Address: "127.0.0.1:8080", HooksFrom: HooksFromAny},
@@ -162,11 +161,11 @@ const (
 // Database is an address: sqlite:PATH or postgres://….
 type Database struct {
 	Driver string // SQLite or Postgres
-	Path   string // the file of an SQLite database
-	URL    Secret // of a PostgreSQL database; usually holds a password
+	Path   string // SQLite file
+	URL    Secret // PostgreSQL URL, usually with a password
 }
 
-// DSN is the address for internal/store. It may hold a password.
+// DSN returns the address for internal/store. It may hold a password.
 func (d Database) DSN() string {
 	if d.Driver == Postgres {
 		return d.URL.Reveal()
@@ -174,7 +173,7 @@ func (d Database) DSN() string {
 	return "sqlite:" + d.Path
 }
 
-// UnmarshalText parses the one-line form. No error repeats the value, which may hold a password.
+// UnmarshalText parses the one-line form. Errors never repeat the value, which may hold a password.
 func (d *Database) UnmarshalText(text []byte) error {
 	value := string(text)
 	path, isPath := strings.CutPrefix(value, "sqlite:")
@@ -200,7 +199,7 @@ func (d *Database) setPath(path string) error {
 	if path == "" {
 		return errors.New("names no file after sqlite:; write sqlite:pawl.db")
 	}
-	special := strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") // to SQLite itself
+	special := strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") // special to SQLite
 	if special || strings.ContainsAny(path, "?\x00") {
 		return errors.New("is not a plain file path; write sqlite:PATH, without SQLite options")
 	}
@@ -208,7 +207,7 @@ func (d *Database) setPath(path string) error {
 	return nil
 }
 
-// validateServer checks everything but policy and the backends, and cuts slashes at the end of URLs.
+// validateServer checks everything but policy and backends, and trims slashes from URLs.
 func (s *source) validateServer(c *Server) {
 	validateHTTP(s, &c.HTTP)
 	s.validateURL("github.web_url", &c.GitHub.WebURL)
@@ -294,10 +293,9 @@ func (s *source) validateServer(c *Server) {
 	)
 }
 
-// isShortSecret reports whether a secret of n bytes is too short; 0 means that none is set.
 func isShortSecret(n int) bool { return n > 0 && n < minWebhookSecret }
 
-// login matches a GitHub login. On GitHub Enterprise it may end with an underscore and a short code.
+// login matches a GitHub login. Enterprise logins may end with an underscore and a short code.
 var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
 func (s *source) validateApp(hub GitHub) {
@@ -385,7 +383,7 @@ func webURL(text string) (u *url.URL, ok bool) {
 	return nil, false
 }
 
-// validateURL checks an absolute URL and cuts slashes at its end, because callers append paths.
+// validateURL checks an absolute URL and trims trailing slashes.
 func (s *source) validateURL(key string, value *string) {
 	u, ok := webURL(*value)
 	switch {

@@ -15,45 +15,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The user and the host inside: not root, as which some agents refuse to work; files still belong to Pawl's user.
+// User and host name inside. Some agents refuse to run as root. Files still belong to Pawl's user.
 const (
 	insideID   = "1000"
 	insideName = "agent"
 	insideHost = "pawl"
 )
 
-// insideHosts resolves the names that programs ask for first: localhost in both families, and their own host.
+// insideHosts resolves localhost in both families, and the host itself.
 const insideHosts = "127.0.0.1\tlocalhost " + insideHost + "\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
-// hosts is /etc/hosts inside. Only a program on the host's network needs the names of the host's neighbours.
+// hosts returns /etc/hosts inside. Programs on the host's network also see its entries.
 func (spec Spec) hosts() string {
 	if spec.Network != nil {
 		return insideHosts
 	}
-	neighbours, _ := os.ReadFile("/etc/hosts") // a host without the file has no such names
+	neighbours, _ := os.ReadFile("/etc/hosts") // the file may be missing
 	return insideHosts + string(neighbours)
 }
 
-// etcShown are the needed parts of /etc without secrets, as patterns of filepath.Match. They leave out the files of
-// logins, mail and services, and files with administrators' variables and passwords: the profile of shells, Maven's
-// settings.
+// etcShown lists the visible parts of /etc as filepath.Match patterns. It leaves out logins, mail, services, and
+// files that may hold passwords, such as Maven's settings.
 var etcShown = slices.Concat(
-	[]string{"resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                             // names of hosts and services, where networks are open
-	[]string{"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "crypto-policies"}, // TLS, of Debian's family
-	[]string{"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf"},                                   // and of Red Hat's
-	[]string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d"},                                                                  // where libraries are
-	[]string{"alternatives"}, // links from /usr/bin to cc, java, editor and many others
-	[]string{"java*/security", "java*/*.properties", "java*/*.cfg", "java*/management/*.properties", "java*/*.policy", "maven/m2.conf", "maven/logging"}, // Debian's JVM and Maven need these to start
-	[]string{"perl", "python*"}, // modules of the distribution's interpreters
-	[]string{"localtime", "timezone", "locale.alias", "locale.conf", "terminfo", "fonts", "magic", "mime.types"}, // time, language, terminals, types of files
-	[]string{"os-release", "lsb-release", "debian_version", "redhat-release", "shells"},                          // the system's name, for installers
+	[]string{"resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                             // names of hosts and services
+	[]string{"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "crypto-policies"}, // TLS on Debian
+	[]string{"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf"},                                   // TLS on Red Hat
+	[]string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d"},                                                                  // libraries
+	[]string{"alternatives"}, // links from /usr/bin to cc, java, editor and others
+	[]string{"java*/security", "java*/*.properties", "java*/*.cfg", "java*/management/*.properties", "java*/*.policy", "maven/m2.conf", "maven/logging"}, // for Debian's JVM and Maven
+	[]string{"perl", "python*"}, // modules of interpreters
+	[]string{"localtime", "timezone", "locale.alias", "locale.conf", "terminfo", "fonts", "magic", "mime.types"}, // time, language, terminals, file types
+	[]string{"os-release", "lsb-release", "debian_version", "redhat-release", "shells"},                          // system names for installers
 )
 
-// usrHidden are places below /usr where administrators may have put credentials.
+// usrHidden lists folders below /usr that may hold credentials.
 var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 
-// bwrapCommand is bubblewrap's command line for a program. Its arguments go through a memory file, so that neither
-// the process list nor /proc/1 inside shows the environment or the host's paths.
+// bwrapCommand returns bubblewrap's command. Arguments go through a memory file, so that no process list shows the
+// environment or host paths.
 func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
 	var files handed
 	defer func() {
@@ -91,22 +90,20 @@ func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Pr
 	if len(spec.Overlays) > 0 {
 		cmd = overlaid(ctx, cmd.Args, spec.Overlays)
 	}
-	cmd.Env = []string{p.marker} // for Sweep; --clearenv keeps it from the program
+	cmd.Env = []string{p.marker} // for Sweep; --clearenv hides the marker from the program
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
 	return cmd, nil
 }
 
-// handed are bubblewrap's additional files.
 type handed []*os.File
 
-// add is bubblewrap's number of an additional file.
 func (h *handed) add(f *os.File) string {
 	*h = append(*h, f)
 	return strconv.Itoa(2 + len(*h))
 }
 
-// arguments are the command line inside and all of bubblewrap's options, which refer to files by number.
+// arguments returns the command inside and bubblewrap's options, which refer to files by number.
 func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args []string, err error) {
 	command, list, err := spec.binds(exe)
 	if err != nil {
@@ -163,7 +160,7 @@ func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args
 	return command, args, nil
 }
 
-// hostMounts are the parts of the host that every program without its own root sees.
+// hostMounts mounts the host's parts for programs without a root.
 func hostMounts() []string {
 	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, dir := range usrHidden {
@@ -179,7 +176,7 @@ func hostMounts() []string {
 		}
 	}
 	for _, pattern := range etcShown {
-		found, _ := filepath.Glob("/etc/" + pattern) // the patterns are constant and well formed
+		found, _ := filepath.Glob("/etc/" + pattern) // constant, well-formed patterns
 		for _, path := range found {
 			if _, err := os.Stat(path); err == nil {
 				args = append(args, "--ro-bind", path, path)
@@ -189,20 +186,19 @@ func hostMounts() []string {
 	return args
 }
 
-// ownPlaces are freshMounts' places.
+// ownPlaces lists the mount points of freshMounts.
 var ownPlaces = []string{"/proc", "/dev", "/tmp", "/run", "/var/tmp"}
 
-// procShown are the files of /proc that programs read, other than processes: the machine's size and load, and the
-// mounts. The settings in sys are readable. If Pawl runs as root, the kernel would let the program change them, and
-// one of them names a program that the kernel starts as root.
+// procShown lists files of /proc that programs read, besides processes. sys is read-only: root could otherwise change
+// kernel settings, and one setting names a program to run as root.
 var procShown = []string{"cgroups", "cpuinfo", "devices", "diskstats", "filesystems", "loadavg", "meminfo", "mounts", "net", "partitions", "pressure", "self", "stat", "swaps", "sys",
 	"thread-self", "uptime", "version", "vmstat"}
 
-// freshMounts are every program's own mounts. Their memory is bounded.
+// freshMounts returns a program's own mounts. Their memory is limited.
 func (s *Sandbox) freshMounts() []string {
 	args := []string{"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"}
 	var info unix.Sysinfo_t
-	_ = unix.Sysinfo(&info) // it has no reason to fail
+	_ = unix.Sysinfo(&info)
 	base := cmp.Or(s.limits.Memory, int64(info.Totalram)*int64(info.Unit))
 	memory := func(path string, part int64) {
 		if s.sizes {
@@ -215,7 +211,7 @@ func (s *Sandbox) freshMounts() []string {
 	memory("/tmp", 2)
 	memory("/var/tmp", 4)
 	memory("/run", 64)
-	entries, _ := os.ReadDir("/proc") // it was readable when Pawl began
+	entries, _ := os.ReadDir("/proc") // readable at Pawl's start
 	for _, e := range entries {
 		if staysInProc(e) {
 			continue
@@ -224,13 +220,13 @@ func (s *Sandbox) freshMounts() []string {
 		if e.IsDir() {
 			args = append(args, "--tmpfs", path, "--remount-ro", path)
 		} else {
-			args = append(args, "--ro-bind", "/dev/null", path) // a device, which such a mount does not open
+			args = append(args, "--ro-bind", "/dev/null", path) // such a mount opens no devices
 		}
 	}
 	return args
 }
 
-// staysInProc reports whether programs see an entry of /proc unchanged.
+// staysInProc reports whether an entry of /proc stays visible.
 func staysInProc(e os.DirEntry) bool {
 	_, err := strconv.Atoi(e.Name())
 	isProcess := err == nil
@@ -243,11 +239,10 @@ func staysInProc(e os.DirEntry) bool {
 // leastTmpfs is the minimum size of a folder in memory, in bytes.
 const leastTmpfs = 16 << 20
 
-// bind shows a host's file or folder at a path.
+// bind mounts a host's file or folder at a path.
 type bind struct{ path, option, from string }
 
-// binds are a program's command line inside and its mounts: its directories, and its executable unless it is
-// visible.
+// binds returns the command inside and its mounts: directories, and the executable if not visible yet.
 func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
 	list = []bind{{cmp.Or(spec.DirAt, spec.Dir), "--bind", spec.Dir}, {cmp.Or(spec.HomeAt, spec.Home), "--bind", spec.Home}}
 	for _, m := range spec.Folders {
@@ -266,18 +261,18 @@ func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
 	case spec.HostPath != "":
 		argv, list, err = spec.guest(exe, list)
 	}
-	if spec.Root != "" && spec.Network == nil { // the network is the host's
+	if spec.Root != "" && spec.Network == nil { // the program uses the host's network
 		const path = "/etc/resolv.conf"
 		if _, err := os.Stat(path); err == nil {
 			list = append(list, bind{path, "--ro-bind", path})
 		}
 	}
-	// The outer path first; for equal paths the read-only bind last.
+	// Mount outer paths first, and read-only binds last.
 	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(len(a.path), len(b.path)) })
 	return argv, list, err
 }
 
-// showing shows a host's executable that neither the list nor the system shows.
+// showing mounts an executable that is not visible yet.
 func showing(exe string, list []bind) (more []bind) {
 	real, err := filepath.EvalSymlinks(exe)
 	if err != nil {

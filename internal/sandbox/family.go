@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// Sweep kills an earlier Pawl's processes, every one whose Marker starts with prefix: in mode Auto, sandboxes whose
-// bubblewrap was cut off before its child asked to die with it. It returns how many there were. Call it before
-// anything is started, with a prefix that only this Pawl uses.
+// Sweep kills processes of an earlier Pawl whose Marker starts with prefix and returns their number. In mode Auto
+// they are sandboxes whose bubblewrap was killed during setup. Call Sweep before any start, with a unique prefix.
 func Sweep(prefix string) (int, error) {
 	if prefix == "" {
 		return 0, errors.New("sweep: no prefix")
@@ -32,7 +31,7 @@ func Sweep(prefix string) (int, error) {
 	return n, nil
 }
 
-// EndAll kills what Sweep does, and all children of this process, for one that is about to exit.
+// EndAll kills like Sweep, and all children of this process. Call it before exit.
 func EndAll(prefix string) error {
 	_, err := Sweep(prefix)
 	left := killAll(func() (found []int) {
@@ -49,8 +48,7 @@ func EndAll(prefix string) error {
 	return err
 }
 
-// twice looks again after finding nothing: a process at its exec has no environment for a moment, and a new one was
-// not there yet.
+// twice retries an empty search, because a process has no environment during exec.
 func twice(find func() []int) func() []int {
 	return func() []int {
 		if pids := find(); len(pids) > 0 {
@@ -66,9 +64,8 @@ type process struct {
 	marked bool
 }
 
-// family finds the live processes that are root (unless 0), or have a marker that starts with mark (unless empty),
-// or descend from these. A NUL byte at the end of mark makes it exact. It never returns Pawl and its ancestors:
-// Pawl may run under another Pawl.
+// family finds live processes by root (unless 0) or marker prefix (unless empty), and their descendants. A final NUL
+// byte makes the marker exact. Pawl and its ancestors are never included.
 func family(mark string, root int) []int {
 	all := processes(mark)
 	own := map[int]bool{}
@@ -91,10 +88,10 @@ func family(mark string, root int) []int {
 	return slices.Collect(maps.Keys(in))
 }
 
-// processes reads /proc, without dead processes.
+// processes reads the live processes from /proc.
 func processes(mark string) map[int]process {
 	all := map[int]process{}
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // a constant, well-formed pattern
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // constant, well-formed pattern
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
@@ -102,9 +99,9 @@ func processes(mark string) map[int]process {
 		}
 		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the process ended
 		}
-		// "pid (name) state parent …", where the name may hold anything.
+		// "pid (name) state parent …"; the name may contain anything.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
 			continue
@@ -118,7 +115,7 @@ func processes(mark string) map[int]process {
 	return all
 }
 
-// marked reports whether a process has an initial environment entry that begins with mark, if readable.
+// marked reports whether a process's initial environment has an entry that begins with mark.
 func marked(dir, mark string) bool {
 	env, err := os.ReadFile(filepath.Join(dir, "environ"))
 	if err != nil {
@@ -127,8 +124,8 @@ func marked(dir, mark string) bool {
 	return bytes.HasPrefix(env, []byte(mark)) || bytes.Contains(env, []byte("\x00"+mark))
 }
 
-// killAll kills find's processes until none is left, since processes may start others. It returns how many are left
-// when it gives up, some time after the first: finding thousands takes seconds.
+// killAll kills find's processes until none remains or the time is over, and returns how many remain. Finding
+// thousands takes seconds.
 func killAll(find func() []int) int {
 	pids := find()
 	for end := time.Now().Add(dying); len(pids) > 0 && time.Now().Before(end); pids = find() {
@@ -142,7 +139,7 @@ func killAll(find func() []int) int {
 
 func signal(pid int, sig syscall.Signal) {
 	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Signal(sig) // gone, or another user's; find will show
+		_ = p.Signal(sig) // gone, or another user's
 		_ = p.Release()
 	}
 }

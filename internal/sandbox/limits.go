@@ -19,22 +19,21 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Limits limit one program with all its children. Zero is no limit.
+// Limits bound a program and its children. Zero means no limit.
 type Limits struct {
-	Memory int64 // bytes, including /tmp
+	Memory int64
 	CPUs   float64
 	PIDs   int   // processes and threads
 	Disk   int64 // bytes in Dir, Home and Folders
 }
 
-// Limit sets the limits of all later programs: by a control group per program if this process may make them, else
-// by looking.
+// Limit sets the limits of later programs. Without control groups, Pawl measures.
 func (s *Sandbox) Limit(l Limits) {
 	s.limits = l
 	s.groups, s.noGroups = delegated()
 }
 
-// Limited says for people how limits are enforced, and whether by control groups.
+// Limited describes how limits are enforced, and whether by control groups.
 func (s *Sandbox) Limited() (how string, groups bool) {
 	if s.groups != "" {
 		return "limits: control groups", true
@@ -46,14 +45,14 @@ func (s *Sandbox) Limited() (how string, groups bool) {
 	return how, false
 }
 
-// ownGroup is this process's control group, next to the programs'.
+// ownGroup is this process's control group.
 const ownGroup = "pawl-server"
 
-// controllers are a control group's required controllers.
+// controllers are required in the control group.
 var controllers = []string{"memory", "pids", "cpu"}
 
-// delegated is a control group of version 2 below which this process may make others. The kernel requires such a
-// group to have no process itself, so this process moves into its own group there.
+// delegated returns a control group (version 2) in which this process may create others. The group must have no
+// processes, so this process moves into a child group.
 func delegated() (dir string, err error) {
 	dir, err = currentGroup()
 	if err != nil {
@@ -78,7 +77,7 @@ func delegated() (dir string, err error) {
 	return dir, nil
 }
 
-// currentGroup is this process's control group of version 2.
+// currentGroup returns this process's control group (version 2).
 func currentGroup() (string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -99,8 +98,8 @@ func currentGroup() (string, error) {
 	return "", none
 }
 
-// Ceiling is the lowest limit in a file, memory.max or pids.max, of this process's control group and its parents;
-// zero if unknown.
+// Ceiling returns the lowest value of memory.max or pids.max in this process's control group and its parents, or
+// zero.
 func Ceiling(file string) (lowest int64) {
 	dir, err := currentGroup()
 	if err != nil {
@@ -116,7 +115,7 @@ func Ceiling(file string) (lowest int64) {
 	return lowest
 }
 
-// moveInto moves this process into its own group below dir, and enables limits for the groups there.
+// moveInto moves this process into a child group of dir and enables limits there.
 func moveInto(dir string) error {
 	leaf := filepath.Join(dir, ownGroup)
 	err := os.Mkdir(leaf, 0o755)
@@ -128,7 +127,7 @@ func moveInto(dir string) error {
 	if err == nil {
 		err = put(dir, "cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
 	}
-	if err != nil { // such as other processes in it
+	if err != nil { // such as other processes in the group
 		_ = put(dir, "cgroup.procs", self)
 		_ = os.Remove(leaf)
 	}
@@ -137,11 +136,11 @@ func moveInto(dir string) error {
 
 // removeLeft removes the groups of ended processes.
 func removeLeft(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, "pawl-[0-9]*")) // a constant, well-formed pattern
+	left, _ := filepath.Glob(filepath.Join(dir, "pawl-[0-9]*")) // constant, well-formed pattern
 	for _, group := range left {
 		var pid int
 		if n, _ := fmt.Sscanf(filepath.Base(group), "pawl-%d-", &pid); n == 1 && unix.Kill(pid, 0) == unix.ESRCH {
-			_ = os.Remove(group) // fails while a process is in it, which Sweep ends
+			_ = os.Remove(group) // fails while a process remains
 		}
 	}
 }
@@ -150,14 +149,12 @@ func put(dir, file, text string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)
 }
 
-// group is one program's control group.
 type group struct {
 	dir    string
-	pids   int // the limit of processes
+	pids   int // process limit
 	handle *os.File
 }
 
-// counter numbers the groups of this process.
 var counter atomic.Int64
 
 func (s *Sandbox) newGroup() (g *group, err error) {
@@ -189,16 +186,15 @@ func (s *Sandbox) newGroup() (g *group, err error) {
 		}
 	}
 	if l.Memory > 0 {
-		_ = put(g.dir, "memory.swap.max", "0") // a kernel without swap has no such file
+		_ = put(g.dir, "memory.swap.max", "0") // missing without swap
 	}
 	g.handle, err = os.Open(g.dir)
 	return g, err
 }
 
-// end kills the group's processes and removes it. met says for people which limit the kernel enforced; empty for
-// none.
+// end kills the group's processes and removes the group. met names the limit that the kernel enforced, or is empty.
 func (g *group) end() (met string) {
-	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; the namespace and the marker also end all
+	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; otherwise namespace and marker end all
 	count := func(file, event string) (n int) {
 		if text, err := os.ReadFile(filepath.Join(g.dir, file)); err == nil {
 			_, after, _ := strings.Cut("\n"+string(text), "\n"+event+" ")
@@ -215,7 +211,6 @@ func (g *group) end() (met string) {
 	return met
 }
 
-// remove removes a group after its last processes ended.
 func (g *group) remove() {
 	if g.handle != nil {
 		g.handle.Close()
@@ -226,14 +221,13 @@ func (g *group) remove() {
 }
 
 const (
-	// lookEvery is the least time between two measurements of a program.
+	// lookEvery is the minimum time between measurements.
 	lookEvery = 2 * time.Second
-	// lookShare: measuring takes at most 1/lookShare of the time.
+	// Measuring takes at most 1/lookShare of the time.
 	lookShare = 20
 )
 
-// watch ends a program that uses too much disk or, without a control group, memory. It measures until the program
-// ends.
+// watch ends a program that uses too much disk or, without a control group, memory.
 func (p *Process) watch(ctx context.Context, l Limits, dirs []string) {
 	for pause := lookEvery; wait.For(ctx, pause) == nil; {
 		began := time.Now()
@@ -247,7 +241,7 @@ func (p *Process) watch(ctx context.Context, l Limits, dirs []string) {
 	}
 }
 
-// over says which limit the program exceeds; empty for none.
+// over names the exceeded limit, or nothing.
 func (p *Process) over(l Limits, dirs []string) string {
 	if l.Disk > 0 && used(dirs, l.Disk) > l.Disk {
 		return fmt.Sprintf("it used more than the %s of disk that sandbox.disk allows", size(l.Disk))
@@ -259,13 +253,13 @@ func (p *Process) over(l Limits, dirs []string) string {
 	return ""
 }
 
-// used is the size of folders on disk, in bytes, or more than most.
+// used returns the disk use of folders in bytes, or any value above most.
 func used(dirs []string, most int64) (sum int64) {
-	seen := map[[2]uint64]bool{} // files with several names count once
+	seen := map[[2]uint64]bool{} // count hard links once
 	for _, dir := range dirs {
 		_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 			if err != nil {
-				return nil // gone, or unreadable
+				return nil // gone or unreadable
 			}
 			info, err := e.Info()
 			if err != nil {
@@ -289,12 +283,12 @@ func used(dirs []string, most int64) (sum int64) {
 	return sum
 }
 
-// memory is the private memory of the program's processes, in bytes.
+// memory returns the processes' private memory in bytes.
 func (p *Process) memory() (sum int64) {
 	for _, pid := range p.members() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the process ended
 		}
 		var all, resident, shared int64
 		if _, err := fmt.Sscan(string(text), &all, &resident, &shared); err == nil {

@@ -17,24 +17,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network gives a program its own network, with only its loopback. Before the program begins, listeners are made
-// there.
+// Network gives a program its own loopback network with listeners made before the program starts.
 type Network struct {
-	Ports []int // of 127.0.0.1, one for each listener
-	// Serve gets the listeners, in the order of Ports, before the program begins, and must not block. They are
-	// closed when the whole program has ended. It is not called if the program could not start.
+	Ports []int // on 127.0.0.1, one per listener
+	// Serve receives the listeners in the order of Ports before the program begins, and must not block. They close
+	// when all processes have ended. Serve is not called if the program cannot start.
 	Serve func([]net.Listener)
 }
 
 const (
-	// InsideCommand is the first argument with which the sandbox starts the program that calls Inside.
+	// InsideCommand is the first argument of the program that calls Inside.
 	InsideCommand = "inside"
-	// listenersTime limits the wait for the listeners, which come within milliseconds, even on a busy machine.
+	// listenersTime limits the wait for listeners, which usually takes milliseconds.
 	listenersTime = time.Minute
 )
 
-// UseProgram starts programs through an executable that calls Inside with the arguments after InsideCommand: they
-// get landlock and, if requested, their own networks. It is tried once.
+// UseProgram starts programs through an executable that calls Inside: they get landlock and, if requested, their own
+// networks. UseProgram tests the executable once.
 func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool) error {
 	if s.mode == None {
 		return errors.New("without a sandbox there is no network of its own")
@@ -61,23 +60,20 @@ func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool)
 	return err
 }
 
-// Networks reports whether programs can have their own networks.
 func (s *Sandbox) Networks() bool { return s.networks }
 
 // probePort is any unprivileged port.
 const probePort = 29400
 
-// order is Inside's input.
 type order struct {
-	Own      int      // the number of the executable's file
-	Pair     int      // of its end of the pair; 0 without listeners
+	Own      int      // file number of the executable
+	Pair     int      // file number of the socket pair; 0 without listeners
 	Ports    []int    // of the listeners
-	Writable []string // the writable paths
+	Writable []string // writable paths
 }
 
-// Inside runs in the sandbox as the first program: it makes the listeners and passes them out, gives up the right
-// to write elsewhere, and becomes the requested program. Its arguments are the order as JSON and the command line,
-// whose first part is a path. It returns only with an error.
+// Inside runs as the first program of the sandbox. It creates and sends the listeners, gives up writing elsewhere,
+// and executes the program. args holds the order as JSON and the command line. Inside returns only with an error.
 func Inside(args []string) error {
 	var o order
 	if len(args) < 2 || json.Unmarshal([]byte(args[0]), &o) != nil {
@@ -95,13 +91,13 @@ func Inside(args []string) error {
 	}
 	argv := args[1:]
 	err := syscall.Exec(argv[0], argv, os.Environ())
-	if err == syscall.ENOEXEC { // a script without an interpreter line, as execvp runs it
+	if err == syscall.ENOEXEC { // a script without an interpreter line, as in execvp
 		err = syscall.Exec("/bin/sh", append([]string{"sh"}, argv...), os.Environ())
 	}
 	return fmt.Errorf("start %s: %w", argv[0], err)
 }
 
-// handOut makes the listeners and sends them through the pair.
+// handOut creates the listeners and sends them through the pair.
 func handOut(pair int, ports []int) error {
 	var list []int
 	for _, port := range ports {
@@ -125,12 +121,10 @@ func handOut(pair int, ports []int) error {
 	return nil
 }
 
-// secondWall makes landlock, if the kernel has it, refuse what the mounts refuse already: writing elsewhere. It
-// also separates this process and its children from the sandbox's first process, bubblewrap: no signals, no access
-// to its memory. That is permanent.
-//
-// All of it is one ruleset: any ruleset forbids moving files between folders unless it allows that itself
-// (landlock(7) on LANDLOCK_ACCESS_FS_REFER), even one about scopes only.
+// secondWall makes landlock refuse writes that the mounts refuse already. It also blocks signals and memory access to
+// bubblewrap.
+// One ruleset has all rules: each ruleset forbids moves between folders unless it allows them (landlock(7),
+// LANDLOCK_ACCESS_FS_REFER).
 func secondWall(writable []string) error {
 	walls := landlock.Config{HandledAccessFS: landlock.V6.HandledAccessFS, Scoped: landlock.V6.Scoped}
 	return walls.BestEffort().Restrict(landlock.RODirs("/"), landlock.RWDirs(writable...).WithRefer().WithIoctlDev().IgnoreIfMissing())
@@ -140,7 +134,7 @@ func secondWall(writable []string) error {
 type hand struct {
 	*Network
 	pair  *net.UnixConn
-	taken chan []net.Listener // gets one value
+	taken chan []net.Listener // receives one value
 }
 
 // throughInside makes bubblewrap start a command by Inside.
@@ -179,12 +173,12 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]s
 	return append([]string{program, InsideCommand, string(told)}, command...), h, err
 }
 
-// take receives the listeners and lets the program begin. Without them it does not begin.
+// take receives the listeners and lets the program begin.
 func (h *hand) take() {
 	list, err := h.receive()
 	if err == nil {
 		h.Serve(list)
-		_, _ = h.pair.Write([]byte{1}) // fails if Inside is gone, which the exit status shows
+		_, _ = h.pair.Write([]byte{1}) // fails if Inside has exited, which the exit status shows
 	}
 	h.pair.Close()
 	h.taken <- list
@@ -222,14 +216,14 @@ func (h *hand) receive() (list []net.Listener, err error) {
 	return list, nil
 }
 
-// close is for a program that was not started.
+// close releases the pair of a program that did not start.
 func (h *hand) close() {
 	if h != nil {
 		h.pair.Close()
 	}
 }
 
-// end closes the listeners, after everything that could use them has ended.
+// end closes the listeners after all processes have ended.
 func (h *hand) end() {
 	for _, l := range <-h.taken {
 		l.Close()

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// mountAll mounts overlays, each over its own upper folder, and becomes the command after them.
+// mountAll mounts overlays and executes the command.
 const mountAll = `PATH=/usr/sbin:/usr/bin:/sbin:/bin
 n=$1; shift
 while [ "$n" -gt 0 ]; do
@@ -20,8 +20,8 @@ while [ "$n" -gt 0 ]; do
 done
 exec "$@"`
 
-// overlaid is a command with overlays mounted. Only it sees them, and they end with it: it has its own mount
-// namespace and, unless Pawl is root, a user namespace in which it may mount.
+// overlaid returns a command that mounts overlays in its own mount namespace and, unless Pawl is root, user
+// namespace.
 func overlaid(ctx context.Context, argv []string, overlays []Overlay) *exec.Cmd {
 	options, attr := ",index=off,metacopy=off", &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if uid := os.Geteuid(); uid != 0 {
@@ -39,8 +39,8 @@ func overlaid(ctx context.Context, argv []string, overlays []Overlay) *exec.Cmd 
 	return cmd
 }
 
-// Overlays tests whether a program can have overlays of folders in dir; nil if so. That depends on the kernel, on
-// this user's rights and on dir's file system.
+// Overlays returns an error if programs cannot have overlays in dir. That depends on the kernel, the user's rights
+// and the file system.
 func (s *Sandbox) Overlays(ctx context.Context, dir string) error {
 	if s.mode == None {
 		return errors.New("there is no sandbox")
@@ -51,7 +51,7 @@ func (s *Sandbox) Overlays(ctx context.Context, dir string) error {
 	}
 	o := Overlay{filepath.Join(dir, "lower"), filepath.Join(dir, "upper"), filepath.Join(dir, "work")}
 	defer func() {
-		_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700) // overlayfs's own, unreadable; it may be missing
+		_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700) // overlayfs makes this folder unreadable; it may be missing
 		os.RemoveAll(dir)
 	}()
 	for _, d := range []string{o.Lower, o.Upper, o.Work} {

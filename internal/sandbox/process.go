@@ -18,21 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Time limits. Grace and dying together stay under the 5 s of a stopped program.
+// Time limits. grace and dying stay under the 5 s of a stopped program.
 const (
 	grace     = 2 * time.Second       // between SIGTERM and SIGKILL
-	dying     = 2 * time.Second       // for the kernel to end killed processes
-	drain     = 5 * time.Second       // for the outputs to end after the last process
-	emptying  = 30 * time.Second      // for the kernel to end a sandbox: on a busy machine thousands of processes take seconds
-	pollEvery = 10 * time.Millisecond // while waiting for processes to vanish
+	dying     = 2 * time.Second       // until the kernel has ended killed processes
+	drain     = 5 * time.Second       // for output after the last process
+	emptying  = 30 * time.Second      // for the kernel to end a sandbox; thousands of processes take seconds
+	pollEvery = 10 * time.Millisecond // while processes end
 )
 
 type Exit struct {
-	Code int // the exit status, or 128 plus the signal
-	// Signal is that signal's name, such as "SIGKILL", or empty. Under bubblewrap a program that itself exits with
-	// such a status looks the same.
+	Code int // exit status, or 128 plus the signal
+	// Signal names the signal, such as "SIGKILL", or is empty. Under bubblewrap, exiting with such a status looks the
+	// same.
 	Signal string
-	// Exceeded names the limit that the program met, for people; empty if unknown.
+	// Exceeded names the limit that the program exceeded, or is empty.
 	Exceeded string
 }
 
@@ -41,36 +41,36 @@ type Process struct {
 	marker         string
 	cmd            *exec.Cmd
 	status         *os.File // bubblewrap's report; nil in mode None
-	release        *os.File // closing it lets the program in bubblewrap begin
+	release        *os.File // closing release lets the program begin
 	inside         *namespace
-	hand           *hand  // nil with the host's network
+	hand           *hand  // nil on the host's network
 	group          *group // nil without control groups
 	exceeded       atomic.Pointer[string]
 
-	cancel context.CancelFunc // ends the program
-	begun  chan struct{}      // closed after the start
-	done   chan struct{}      // closed when all has ended
-	exit   Exit               // set before done is closed, like err
+	cancel context.CancelFunc
+	begun  chan struct{} // closed after the start
+	done   chan struct{} // closed after the end
+	exit   Exit          // set before done closes, like err
 	err    error
 }
 
-// Stdout is the program's standard output, until its last writer has ended. Call it once.
+// Stdout returns standard output until its last writer ends. Call it once.
 func (p *Process) Stdout() io.Reader { return &output{f: p.stdout} }
 
-// Stderr is the program's standard error, and ends as Stdout does.
+// Stderr returns standard error, like Stdout.
 func (p *Process) Stderr() io.Reader { return &output{f: p.stderr} }
 
-// output is the reading end of a pipe, closed at its end.
+// output reads a pipe and closes it at the end.
 type output struct {
 	f    *os.File
 	late int // bytes read after the deadline
 }
 
-// pipeMost is the size limit of an ordinary user's pipe (/proc/sys/fs/pipe-max-size).
+// pipeMost is an ordinary user's maximum pipe size (/proc/sys/fs/pipe-max-size).
 const pipeMost = 1 << 20
 
-// Read reads until the end of the pipe. A stray process cannot keep it open: some time after the last known process
-// ended, only the pipe's content is read.
+// Read reads to the end of the pipe. After the last known process has ended, a stray process cannot keep the pipe
+// open.
 func (o *output) Read(b []byte) (int, error) {
 	n, err := o.f.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) && o.late < pipeMost {
@@ -86,20 +86,20 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Wait waits until the program and all its children have ended. The error is the sandbox's (failed setup, as
-// standard error says, or unkillable processes), never about how the program ended.
+// Wait waits until the program and its children have ended. The error concerns the sandbox (failed setup, unkillable
+// processes), not the program.
 func (p *Process) Wait() (Exit, error) {
 	<-p.done
 	return p.exit, p.err
 }
 
-// Kill ends the program with all its children: SIGTERM, two seconds of grace, SIGKILL. It waits for the end.
+// Kill ends the program and its children: SIGTERM, two seconds, SIGKILL. It waits for the end.
 func (p *Process) Kill() {
 	p.cancel()
 	<-p.done
 }
 
-// start starts the command and its watchers, and closes the files that were only for it.
+// start starts the command and its watchers, and closes files that only the command needs.
 func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
 	var in, stdout, stderr *os.File
 	defer func() {
@@ -122,8 +122,7 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spe
 		return err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, stdout, stderr
-	// The death signal ends the program when Pawl is killed. Setsid detaches it from Pawl's terminal and makes it
-	// the head of a process group.
+	// The death signal ends the program if Pawl is killed. Setsid detaches the program from Pawl's terminal.
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -153,13 +152,13 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spe
 	return nil
 }
 
-// run starts and waits for the command on one thread: the death signal comes when the thread that started the child
-// ends, and Go ends threads as it likes. Then it ends the rest.
+// run starts and awaits the command on one thread, since the death signal comes when the starting thread ends. Then
+// it ends the remaining processes.
 func (p *Process) run(l Limits, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The keys of Pawl's starter are not the program's: this thread gets its own keyring, which the child inherits.
-	// The kernel may have none; the sandbox also blocks the calls.
+	// A new keyring keeps the keys of Pawl's user from the program. The kernel may lack keyrings; the sandbox also
+	// blocks the calls.
 	_, _ = unix.KeyctlJoinSessionKeyring("")
 	err := p.cmd.Start()
 	if err == nil && p.status != nil {
@@ -174,7 +173,7 @@ func (p *Process) run(l Limits, started chan<- error) {
 	}
 	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
 		p.err = err
-	} else { // a non-zero status, or a requested end, is no error of ours
+	} else { // neither a non-zero status nor a requested end is our error
 		p.exit = ExitOf(p.cmd.ProcessState)
 	}
 	if p.inside != nil {
@@ -192,15 +191,14 @@ func (p *Process) run(l Limits, started chan<- error) {
 		p.hand.end()
 	}
 	until := time.Now().Add(drain)
-	// Only a closed file cannot have a deadline here.
 	_ = p.stdout.SetReadDeadline(until)
 	_ = p.stderr.SetReadDeadline(until)
 	p.cancel()
 	close(p.done)
 }
 
-// ask asks all processes to end. After grace the command is killed: without its head bubblewrap's namespace dies as
-// a whole, and the rest of a plain program run ends next.
+// ask sends the first signal to all processes and kills the command after grace. bubblewrap's namespace dies with its
+// head; run ends other processes.
 func (p *Process) ask() error {
 	<-p.begun
 	for _, pid := range p.members() {
@@ -209,7 +207,7 @@ func (p *Process) ask() error {
 	return nil
 }
 
-// members are the processes that get the first signal: all except bubblewrap's own two.
+// members returns the processes for the first signal: all but bubblewrap's two.
 func (p *Process) members() []int {
 	pid := p.cmd.Process.Pid
 	if p.inside == nil {
@@ -230,13 +228,11 @@ func ExitOf(state *os.ProcessState) Exit {
 	return Exit{Code: code}
 }
 
-// oomScore makes the kernel end a sandboxed program first when memory runs out: the most that proc(5) allows in
-// oom_score_adj, which needs no privilege.
+// oomScore makes the kernel kill sandboxed programs first: the maximum of oom_score_adj (proc(5)).
 const oomScore = 1000
 
-// bound sets a sandbox's limits on its first process, for all. It continues if a kernel refuses one. The kernel
-// counts processes per user namespace (since Linux 5.14), so a fork bomb takes nothing from others, but not for
-// root, as which Pawl should not run.
+// bound limits the sandbox's first process and thereby all others. It continues if the kernel refuses a limit.
+// Process limits count per user namespace (since Linux 5.14), but not for root.
 func bound(pid int, l Limits) {
 	first(pid)
 	for which, most := range map[int]uint64{unix.RLIMIT_NPROC: uint64(l.PIDs), unix.RLIMIT_FSIZE: uint64(l.Disk)} {
@@ -246,28 +242,28 @@ func bound(pid int, l Limits) {
 	}
 }
 
-// first makes a process end first when memory runs out.
+// first makes the kernel kill a process first when memory runs out.
 func first(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), fmt.Appendf(nil, "%d", oomScore), 0)
 }
 
-// namespace follows bubblewrap's PID namespace by bubblewrap's report.
+// namespace tracks bubblewrap's PID namespace by its report.
 type namespace struct {
 	mu       sync.Mutex
-	pid      int           // of its first process, in the host's numbers; 0 until known
-	handle   int           // its pidfd, or -1
-	ran      bool          // bubblewrap reported the program's start
-	reported chan struct{} // closed when the report has ended
+	pid      int           // host PID of the first process; 0 if unknown
+	handle   int           // pidfd or -1
+	ran      bool          // the program started
+	reported chan struct{} // closed after the report
 }
 
-// follow reads the report: one JSON object with the child's PID, and one with its exit code if the program could
-// start. The program waits until the limits are set.
+// follow reads the report: the child's PID, then the exit code if the program started. The program waits for its
+// limits.
 func follow(status, release *os.File, l Limits) *namespace {
 	n := &namespace{handle: -1, reported: make(chan struct{})}
 	go func() {
 		defer close(n.reported)
 		defer status.Close()
-		defer release.Close() // it lets a program begin whose report was not understood
+		defer release.Close() // start the program even if the report was not understood
 		for in := json.NewDecoder(status); ; {
 			var report struct {
 				Pid  int  `json:"child-pid"`
@@ -292,23 +288,21 @@ func follow(status, release *os.File, l Limits) *namespace {
 	return n
 }
 
-// first is the PID of the namespace's first process, 0 if unknown.
 func (n *namespace) first() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pid
 }
 
-// finish waits for the end of the namespace after bubblewrap's, and reports a program that never ran. The kernel
-// lets the first process end only after all others.
+// finish waits for the namespace's end and reports a program that never ran. The first process ends after all others.
 func (n *namespace) finish(exit Exit) error {
 	n.mu.Lock()
 	handle := n.handle
 	n.mu.Unlock()
 	if handle >= 0 {
 		defer unix.Close(handle)
-		// It should die with its parent, but a program that controls it could have changed that.
-		_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) // it may be gone
+		// The process should die with its parent, but a program may have changed that.
+		_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
 		poll := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
 		for end := time.Now().Add(emptying); ; {
 			ready, err := unix.Poll(poll, int(pollEvery.Milliseconds()))

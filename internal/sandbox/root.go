@@ -17,14 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestDir is the place of a host's program inside a root, which may have other files at the program's own path.
+// guestDir holds a host's program inside a root.
 const guestDir = "/opt/pawl"
 
-// maxRootArguments limits a root's part of the command line; bubblewrap takes 9,000 arguments.
+// maxRootArguments limits a root's arguments; bubblewrap accepts 9,000.
 const maxRootArguments = 7500
 
-// OpenIn opens a root's file for reading. Links resolve inside the root, also absolute ones and those that lead out
-// of it.
+// OpenIn opens a root's file for reading. All links resolve inside the root.
 func OpenIn(root, path string) (*os.File, error) {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -38,7 +37,6 @@ func OpenIn(root, path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Has reports whether a root has a file.
 func Has(root, path string) error {
 	f, err := OpenIn(root, path)
 	if err != nil {
@@ -47,8 +45,8 @@ func Has(root, path string) error {
 	return f.Close()
 }
 
-// rootMounts show a root's entries. A folder that contains one of Pawl's own mounts is rebuilt with the same
-// entries, and other files give way to it: bubblewrap would follow the root's links to that place, out to the host.
+// rootMounts returns mounts of a root's entries. Folders with Pawl's own mounts are rebuilt entry by entry, because
+// bubblewrap would follow the root's links out to the host.
 func rootMounts(root string, own []string) (args []string, err error) {
 	var show func(dir string) error
 	show = func(dir string) error {
@@ -86,8 +84,8 @@ func rootMounts(root string, own []string) (args []string, err error) {
 	return args, err
 }
 
-// guest is the command line of a host's program inside a root, and its mounts. Programs from npm come with the
-// packages next to them, and run by the host's Node.js; other scripts run by the root's interpreter.
+// guest returns the command and mounts of a host's program in a root. npm programs come with their packages and the
+// host's Node.js; other scripts use the root's interpreter.
 func (spec Spec) guest(exe string, list []bind) (argv []string, _ []bind, err error) {
 	shown := func(path string) bool {
 		return slices.ContainsFunc(list, func(b bind) bool { return within(path, b.path) })
@@ -129,14 +127,14 @@ func (spec Spec) guest(exe string, list []bind) (argv []string, _ []bind, err er
 	return slices.Concat(by, []string{inside}, spec.Argv[1:]), list, err
 }
 
-// interpreter is the program in a script's first line, with its arguments, and without env; none for other files.
+// interpreter returns a script's interpreter and arguments without env, or nothing.
 func interpreter(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	line, _ := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n') // as much as the kernel reads
+	line, _ := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n') // the kernel reads as much
 	words := strings.Fields(strings.TrimPrefix(line, "#!"))
 	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
 		return nil, nil
@@ -147,12 +145,11 @@ func interpreter(path string) ([]string, error) {
 	return words, nil
 }
 
-// runnable says why a host's program cannot run in a root: it needs the root's loader and libraries, sufficiently
-// new.
+// runnable says why a host's program cannot run in a root: it needs a loader and new enough libraries.
 func runnable(root, path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil // a script, or something for the kernel to judge
+		return nil // a script or another format for the kernel
 	}
 	defer f.Close()
 	lacks := func(what string) error {
@@ -170,7 +167,7 @@ func runnable(root, path string) error {
 		}
 	}
 	if own, _ := f.DynString(elf.DT_RUNPATH); len(own) > 0 {
-		return nil // it has its own libraries
+		return nil // statically linked
 	}
 	libraries, _ := f.ImportedLibraries()
 	needs, _ := f.DynamicVersionNeeds()
@@ -190,11 +187,10 @@ func runnable(root, path string) error {
 	return nil
 }
 
-// maxLibrary limits the read part of a library, in bytes; a libc has 2 MB.
+// maxLibrary limits the bytes read of a library; a libc has 2 MB.
 const maxLibrary = 64 << 20
 
-// library is the text of a root's library. It is not parsed, since anyone may have written it: the names of its
-// versions occur in the text.
+// library returns a root's library as text. It searches for version names instead of parsing untrusted files.
 func library(root, name string) ([]byte, error) {
 	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	for _, dir := range []string{"/lib/" + triple, "/usr/lib/" + triple, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"} {

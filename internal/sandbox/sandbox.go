@@ -21,72 +21,67 @@ import (
 
 type Mode string
 
-// The modes, as in the configuration.
+// Modes, as in the configuration.
 const (
-	Auto Mode = "auto" // bubblewrap, or refuse
+	Auto Mode = "auto" // bubblewrap or an error
 	None Mode = "none" // plain processes
 )
 
-// Marker is the environment variable that identifies processes: in mode None the program's, in mode Auto
-// bubblewrap's own. Its value is the ID of the Spec.
+// Marker is the environment variable with the Spec's ID: of the program in mode None, of bubblewrap in mode Auto.
 const Marker = "PAWL_PROCESS"
 
-// ErrUnavailable means that mode Auto does not work on this machine.
+// ErrUnavailable means that mode Auto does not work here.
 var ErrUnavailable = errors.New("the sandbox does not work on this machine")
 
 // Sandbox starts programs in one mode. Use New.
 type Sandbox struct {
 	mode     Mode
-	bwrap    string // path of bubblewrap in mode Auto
-	noUserns string // bubblewrap's option against user namespaces inside, empty before 0.8.0
-	sizes    bool   // bubblewrap limits folders in memory (since 0.8.0)
+	bwrap    string // in mode Auto
+	noUserns string // option that forbids user namespaces; empty before 0.8.0
+	sizes    bool   // tmpfs sizes work (since 0.8.0)
 	limits   Limits
-	groups   string // the parent of the programs' control groups; empty without
-	noGroups error  // why
-	// program calls Inside in the sandbox; nil to start programs directly. See UseProgram.
+	groups   string // parent of control groups, or empty
+	noGroups error  // why groups is empty
+	// program calls Inside; nil without UseProgram.
 	program  *os.File
-	networks bool // programs can have their own networks
+	networks bool
 }
 
-// Spec is a program to start. All paths are absolute.
+// Spec describes a program to start. All paths are absolute.
 type Spec struct {
-	Argv     []string // the program (without a slash looked up in the PATH of Env) and its arguments
-	Dir      string   // the working directory, writable
-	Home     string   // the home directory, writable
-	Env      []string // the whole environment, NAME=value
-	ReadOnly []string // other visible paths; a nested path overrides
-	// Root is a folder with a system's files, such as an unpacked image, that the program sees instead of the
-	// host's; mode None refuses it. Nobody else may write there.
+	Argv     []string // program and arguments; Env's PATH finds names without a slash
+	Dir      string   // working directory, writable
+	Home     string   // home directory, writable
+	Env      []string // complete environment, NAME=value
+	ReadOnly []string // other visible paths; nested paths override
+	// Root is a folder, such as an unpacked image, that replaces the host's files. Mode None refuses it. Nobody else
+	// may write there.
 	Root string
-	// HostPath, with a Root, is a host's search path, like PATH, by which the program is found there and shown
-	// inside; empty for a program of the root.
+	// HostPath is the host's search path for a program shown inside Root; empty for a program of the root.
 	HostPath string
-	// Mounts are readable at other paths, Folders also writable; mode None refuses both.
+	// Mounts are readable, Folders also writable, at other paths. Mode None refuses both.
 	Mounts, Folders []Mount
-	// DirAt and HomeAt are the program's paths of Dir and Home; empty for their own paths, as always in mode None.
+	// DirAt and HomeAt are the paths of Dir and Home inside; empty for no change, as in mode None.
 	DirAt, HomeAt string
-	// Overlays are mounted before all else; see the method Overlays.
+	// Overlays are mounted first; see the method Overlays.
 	Overlays []Overlay
-	// Network, unless nil, is the program's only network; nil is the host's. See UseProgram.
+	// Network is the program's own network; nil uses the host's. See UseProgram.
 	Network *Network
-	Stdin   []byte // the whole standard input
-	// ID names the process for Sweep: use a prefix that no other Pawl on the machine uses, and a different suffix for
-	// each process. Empty means a random one.
+	Stdin   []byte // complete standard input
+	// ID identifies the process for Sweep. Use a prefix unique to this Pawl and a suffix per process. Empty means
+	// random.
 	ID string
 }
 
-// Mount shows From of the host at To inside.
+// Mount shows the host's From at To.
 type Mount struct{ From, To string }
 
-// Overlay shows Lower's files, unless Upper has them, in Upper, and writes only Upper. Work is an empty folder on
-// the same file system. No path may have a comma, a colon, a backslash or a double quote.
+// Overlay shows Lower's files below Upper's and writes to Upper. Work is an empty folder on the same file system.
+// Paths may not contain a comma, colon, backslash or double quote.
 type Overlay struct{ Lower, Upper, Work string }
 
-// New prepares a sandbox. Mode Auto starts bubblewrap once with the programs' namespaces; if that fails, the error
-// is ErrUnavailable and says what to do.
-//
-// It changes two things of this process: no core dumps, which would put keys and prompts on the disk, and inherited
-// files are not passed on.
+// New prepares a sandbox. Mode Auto tests bubblewrap once and may return ErrUnavailable with a remedy. New disables
+// core dumps of this process and keeps inherited files from children.
 func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return nil, fmt.Errorf("switch core dumps off: %w", err)
@@ -103,7 +98,7 @@ func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	return nil, fmt.Errorf("sandbox mode %q: use auto or none", mode)
 }
 
-// keepFiles keeps every open file of this process from children, as Go does with files that it opens.
+// keepFiles keeps this process's open files from children.
 func keepFiles() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -119,7 +114,7 @@ func keepFiles() error {
 
 func (s *Sandbox) Mode() Mode { return s.mode }
 
-// User is the login name that programs run under; empty where the system has no name for Pawl's user.
+// User returns the programs' login name, or empty if Pawl's user has none.
 func (s *Sandbox) User() string {
 	if s.mode != None {
 		return insideName
@@ -131,7 +126,6 @@ func (s *Sandbox) User() string {
 	return own.Username
 }
 
-// probe finds bubblewrap and runs it once.
 func probe(ctx context.Context) (*Sandbox, error) {
 	const otherwise = "or set sandbox.mode to none, which keeps nothing in"
 	path, err := exec.LookPath("bwrap")
@@ -156,9 +150,9 @@ func probe(ctx context.Context) (*Sandbox, error) {
 	return s, nil
 }
 
-// try runs bubblewrap in its own sandbox to print its version: the one program that certainly exists.
+// try runs bubblewrap in its own sandbox and prints its version.
 func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // it takes milliseconds
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // usually milliseconds
 	defer cancel()
 	dir, err := os.MkdirTemp("", "pawl-probe-")
 	if err != nil {
@@ -172,7 +166,7 @@ func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err e
 	return strings.TrimSpace(said), err
 }
 
-// once runs a program with little standard error.
+// once runs a program with little output on standard error.
 func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, err error) {
 	p, err := s.Start(ctx, spec)
 	if err != nil {
@@ -184,7 +178,7 @@ func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, 
 	return string(text), exit, err
 }
 
-// hints are the remedies for bubblewrap's errors. The first match counts.
+// hints maps bubblewrap's errors to remedies; the first match counts.
 var hints = []struct{ words, hint string }{
 	{"proc", "in a container, start it with --security-opt systempaths=unconfined --security-opt seccomp=unconfined"},
 	{"uid map", hintAppArmor},
@@ -207,8 +201,7 @@ func hint(said string) string {
 	return "run bwrap by hand to see why"
 }
 
-// Start starts a program. Cancelling ctx kills it, like Kill. The caller must read both outputs to their end and
-// then call Wait.
+// Start starts a program. Cancelling ctx kills it. The caller must read both outputs to the end and then call Wait.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	spec.ID = cmp.Or(spec.ID, rand.Text())
 	exe, err := spec.check()
@@ -247,7 +240,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// relocates reports whether the program sees a file or folder at another path than the host's.
+// relocates reports whether a path inside differs from the host's.
 func (spec Spec) relocates() bool {
 	if spec.DirAt != "" || spec.HomeAt != "" {
 		return true
@@ -258,7 +251,7 @@ func (spec Spec) relocates() bool {
 	return len(spec.Overlays) > 0
 }
 
-// check refuses impossible specs and finds the executable.
+// check validates the spec and finds the executable.
 func (spec Spec) check() (exe string, err error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
 		return "", errors.New("start a program: none was named")
@@ -282,7 +275,7 @@ func (spec Spec) check() (exe string, err error) {
 	return spec.find()
 }
 
-// paths are those that must exist on the host, and the program's own.
+// paths returns the host paths that must exist, and the paths inside.
 func (spec Spec) paths() (host, inside []string) {
 	host = append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
 	if spec.Root != "" {
@@ -306,7 +299,6 @@ func proper(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/"
 }
 
-// find is the program's path: the host's, or in the root.
 func (spec Spec) find() (string, error) {
 	name := spec.Argv[0]
 	ofWorkTree := !filepath.IsAbs(name) && strings.ContainsRune(name, '/')
@@ -341,7 +333,6 @@ func (spec Spec) statIn(path string) (os.FileInfo, error) {
 	return f.Stat()
 }
 
-// lookUp finds a program by its path, or by its name in a search path.
 func lookUp(name, search string, stat func(string) (os.FileInfo, error)) (string, error) {
 	dirs := filepath.SplitList(search)
 	if filepath.IsAbs(name) {

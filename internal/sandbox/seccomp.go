@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// absent are calls that programs try and do without: the kernel seems to lack them. io_uring bypasses every filter
-// of calls, and clone3 hides its flags from this one.
+// absent lists calls that programs can do without; the filter answers as if the kernel lacked them. io_uring bypasses
+// filters, and clone3 hides flags.
 var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD, unix.SYS_CLONE3}
 
-// forbidden are calls that no build, test or agent needs: keyrings, which no namespace separates; kernel code;
-// files by number instead of path; other programs' memory and files; and calls that only root may do, as which Pawl
-// should not run, but may.
+// forbidden lists calls that no build or agent needs: keyrings, kernel code, files by number, other programs' memory
+// and files, and calls for root.
 var forbidden = []uint32{
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
@@ -29,30 +28,30 @@ var forbidden = []uint32{
 	unix.SYS_ADJTIMEX, unix.SYS_VHANGUP,
 }
 
-// namespaces are the flags of clone and unshare that make a namespace, without time's, which clone does not have.
+// namespaces are the clone and unshare flags for namespaces. clone has no flag for time.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// families are the allowed sockets; of netlink only the one that lists addresses and routes.
+// families are the allowed sockets. netlink is limited to addresses and routes.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// x32 is the number bit of a second table of calls, which amd64 kernels may have.
+// x32 marks a second table of calls on amd64.
 const x32 = 0x40000000
 
-// filter is a program of seccomp(2) that refuses these calls. It is our own since the one library for such programs
-// lets other architectures' calls pass, and compares 64 bits of arguments although the kernel reads 32.
+// filter returns a seccomp(2) program that refuses the calls. The common library passes other architectures' calls
+// and compares 64 bits where the kernel reads 32.
 func filter() ([]bpf.RawInstruction, error) {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !ok {
 		return nil, fmt.Errorf("no list of system calls for %s", runtime.GOARCH)
 	}
 	number, kind := bpf.LoadAbsolute{Off: 0, Size: 4}, bpf.LoadAbsolute{Off: 4, Size: 4}
-	argument := func(n uint32) bpf.LoadAbsolute { return bpf.LoadAbsolute{Off: 16 + 8*n, Size: 4} } // its lower half: both are little-endian
+	argument := func(n uint32) bpf.LoadAbsolute { return bpf.LoadAbsolute{Off: 16 + 8*n, Size: 4} } // lower half (little-endian)
 	refuse := func(errno unix.Errno) bpf.RetConstant {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
-	if1 := func(c bpf.JumpTest, v uint32) bpf.JumpIf { return bpf.JumpIf{Cond: c, Val: v, SkipFalse: 1} } // executes or skips the next one
+	if1 := func(c bpf.JumpTest, v uint32) bpf.JumpIf { return bpf.JumpIf{Cond: c, Val: v, SkipFalse: 1} } // executes or skips the next instruction
 	list := []bpf.Instruction{
-		// Programs for 32 bits have other numbers, and other socket arguments.
+		// 32-bit programs have other call numbers.
 		kind, if1(bpf.JumpNotEqual, arch), bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
 		number, if1(bpf.JumpGreaterOrEqual, x32), refuse(unix.ENOSYS),
 	}
@@ -67,7 +66,6 @@ func filter() ([]bpf.RawInstruction, error) {
 	}
 	on(unix.SYS_CLONE, argument(0), if1(bpf.JumpBitsSet, namespaces), refuse(unix.EPERM))
 	on(unix.SYS_UNSHARE, argument(0), if1(bpf.JumpBitsSet, namespaces|unix.CLONE_NEWTIME), refuse(unix.EPERM))
-	// The sandbox's first process is bubblewrap's; all others are the program's own.
 	for _, call := range []uint32{unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV} {
 		on(call, argument(0), if1(bpf.JumpEqual, 1), refuse(unix.EPERM))
 	}
@@ -88,7 +86,7 @@ func filterFile() (*os.File, error) {
 	}
 	var text bytes.Buffer
 	for _, i := range list {
-		_ = binary.Write(&text, binary.NativeEndian, i) // struct sock_filter has the same fields; a buffer takes all
+		_ = binary.Write(&text, binary.NativeEndian, i) // struct sock_filter has the same fields; buffers accept all writes
 	}
 	return memoryFile(text.String())
 }

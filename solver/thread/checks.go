@@ -110,7 +110,7 @@ func (r RedCheck) is(name, conclusion string) bool {
 func (r RedCheck) says() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
 
 // Red lists unclassified failures on Pawl's last pushed commit while it is the head. First is the time of the first
-// failure or of Pawl's last rerun, Last that of the latest report.
+// failure or of Pawl's last rerun, Last the time of the latest report.
 type Red struct {
 	Names       []string
 	First, Last time.Time
