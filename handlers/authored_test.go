@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestARemarkIsAnAgentsOnlyWhileItsAttemptRan(t *testing.T) {
+func TestAgentsRemarkNeedsARunningAttempt(t *testing.T) {
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	var events []thread.Event
 	add := func(k thread.Kind, after time.Duration, data any) {

@@ -88,7 +88,6 @@ func (s suite) thread() int {
 	return 0
 }
 
-// issueOfBranch returns the issue's number in Pawl's branch name.
 func issueOfBranch(branch string) (int, bool) {
 	number, ok := strings.CutPrefix(branch, thread.BranchPrefix)
 	if !ok {

@@ -38,7 +38,7 @@ func (w *house) state(t thread.ID) thread.State {
 	return s
 }
 
-func TestAFailingCheckAsksForNothingAndWakesTheThreadThatLooks(t *testing.T) {
+func TestFailingCheckOnlyWakesItsThread(t *testing.T) {
 	w := newHouse(t)
 	issue, sha := w.pushed()
 	asked := len(w.state(issue).Feedback)
@@ -59,7 +59,7 @@ func TestAFailingCheckAsksForNothingAndWakesTheThreadThatLooks(t *testing.T) {
 	}
 }
 
-func TestWhatPassedAndFailedIsRememberedForTheGrade(t *testing.T) {
+func TestCheckResultsAreKeptForTheGrade(t *testing.T) {
 	w := newHouse(t)
 	issue, sha := w.pushed()
 	w.concludes(sha, "lint", "success")
@@ -73,7 +73,7 @@ func TestWhatPassedAndFailedIsRememberedForTheGrade(t *testing.T) {
 	}
 }
 
-func TestReRunAllChecksAsksWherePawlWorks(t *testing.T) {
+func TestReRunAllChecksRetriesTrackedThreads(t *testing.T) {
 	w := newHouse(t)
 	issue, sha := w.pushed()
 	w.Writes(issue.Number, "ada", "/pawl solve")

@@ -52,7 +52,7 @@ func (w *house) configChecks() (n int) {
 }
 
 // Another node is given the same commit while the first one's request is under way, when GitHub knows of no check run.
-func TestTwoDeliveriesOfOneMomentMakeOneCheckRunOfACommit(t *testing.T) {
+func TestConcurrentDeliveriesMakeOneCheckRun(t *testing.T) {
 	w := newHouse(t)
 	pushes := w.configPushes(3)
 	other := *w.h
@@ -76,7 +76,7 @@ func TestTwoDeliveriesOfOneMomentMakeOneCheckRunOfACommit(t *testing.T) {
 }
 
 // The delivery that claimed it makes it when it is tried again, also where the answer was lost.
-func TestADeliveryThatFailedMakesItsCheckRunLater(t *testing.T) {
+func TestFailedDeliveryMakesItsCheckRunLater(t *testing.T) {
 	for name, fault := range map[string]fakegithub.Fault{
 		"refused": {Status: http.StatusBadGateway}, "lost": {AbortAfter: true},
 	} {

@@ -61,7 +61,7 @@ func (w *house) says(on int, who, text string) func() error {
 	return func() error { _, err := w.GitHub.Comment(houseRepo, on, who, text); return err }
 }
 
-func TestOnlyPeopleWhoMayWriteAreListenedTo(t *testing.T) {
+func TestOnlyUsersWithWritePermissionAreAccepted(t *testing.T) {
 	w := newHouse(t)
 	for login, role := range map[string]string{"stranger": "none", "triager": "triage", "keeper": "maintain"} {
 		w.Must(w.GitHub.AddUser(login, int64(2000+len(login)), map[string]string{houseRepo: role}))
@@ -91,7 +91,7 @@ func TestOnlyPeopleWhoMayWriteAreListenedTo(t *testing.T) {
 	})
 }
 
-func TestWhatPawlAndItsAgentsWriteAsksForNothing(t *testing.T) {
+func TestPawlsAndAgentsTextsAskForNothing(t *testing.T) {
 	w := newHouse(t)
 	const description, added = "Please add a line.", "Progress: two of three steps are finished."
 	issue := w.Issue(description)
@@ -113,7 +113,7 @@ func TestWhatPawlAndItsAgentsWriteAsksForNothing(t *testing.T) {
 	}
 }
 
-func TestOnThreadsOfOthersOnlyWhatSpeaksToPawlIsKept(t *testing.T) {
+func TestUntrackedThreadsKeepOnlyRemarksToPawl(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Opened(strings.Repeat("talk ", 1000))
 	n := issue.Number
@@ -144,7 +144,7 @@ func (w *house) told(t thread.ID, private bool) (all []string) {
 	return all
 }
 
-func TestARefusalIsToldOnceADayAndThatAMentionIsNoCommandOnceAThread(t *testing.T) {
+func TestRefusalIsPostedOnceADay(t *testing.T) {
 	for _, private := range []bool{true, false} {
 		w := newHouse(t)
 		if !private {
@@ -178,7 +178,7 @@ func TestARefusalIsToldOnceADayAndThatAMentionIsNoCommandOnceAThread(t *testing.
 	}
 }
 
-func TestPawlIsAskedByAssigningItAndByAskingItForAReview(t *testing.T) {
+func TestAssignmentAndReviewRequestAskPawl(t *testing.T) {
 	w := newHouse(t)
 	w.h.StandIn = "Pawl-Agent"
 	w.Must(w.GitHub.AddUser("pawl-agent", 1003, map[string]string{houseRepo: "read"}))
@@ -264,7 +264,7 @@ func TestADescriptionEditCountsOnlyWhenItsContentChanged(t *testing.T) {
 
 // What people see as asked for must go when it is taken back, and nothing else wakes a
 // thread for a remark that asks for nothing.
-func TestADescriptionThatIsEditedBackWakesItsThread(t *testing.T) {
+func TestRestoredDescriptionWakesItsThread(t *testing.T) {
 	w := newHouse(t)
 	const body = "Please add a second line to a.txt."
 	issue := w.Issue(body)

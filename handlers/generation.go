@@ -211,7 +211,6 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 	return feedback.WroteAll(r.Parts(), agents...), nil
 }
 
-// writings returns the agents' texts of attempts that ran at a time.
 func writings(events []thread.Event, state thread.State, at time.Time) ([]feedback.Authored, error) {
 	wrote := map[int]feedback.Authored{}
 	for _, a := range state.Attempts {

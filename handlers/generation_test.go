@@ -64,7 +64,7 @@ func (w *house) posts(t thread.ID, command string) {
 }
 
 // What a person labels may be the work of an agent all the same.
-func TestALabelledIssueIsOfTheGenerationOfWhoOpenedIt(t *testing.T) {
+func TestLabelledIssueKeepsItsOpenersGeneration(t *testing.T) {
 	const wrote = "Please sort the second list of the report as well."
 	for _, c := range []struct {
 		name, by, body string
@@ -98,7 +98,7 @@ func TestALabelledIssueIsOfTheGenerationOfWhoOpenedIt(t *testing.T) {
 	}
 }
 
-func TestOnlyAPersonsCommentOrButtonBeginsANewChain(t *testing.T) {
+func TestOnlyAUsersCommentOrButtonBeginsAChain(t *testing.T) {
 	person, bot := feedback.Actor{Login: "ada", ID: 1, Type: "User"}, feedback.Actor{Login: "ci[bot]", ID: 2, Type: "Bot"}
 	for _, c := range []struct {
 		name   string

@@ -207,7 +207,6 @@ func (h handler) Handle(ctx context.Context, event, guid string, payload []byte)
 	return err
 }
 
-// appendAll appends a delivery's events. The note is a short result.
 func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities []Activity) (note string, err error) {
 	if len(activities) == 0 {
 		return "nothing to do for " + event, nil

@@ -28,7 +28,7 @@ func signedWith(secret, body string) string {
 
 func signed(body string) string { return signedWith(vectorSecret, body) }
 
-func TestBothSecretsAreTakenWhileOneIsChanged(t *testing.T) {
+func TestBothSecretsAreAcceptedDuringAChange(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secrets   []string
 		signature string
@@ -54,7 +54,7 @@ func TestBothSecretsAreTakenWhileOneIsChanged(t *testing.T) {
 	}
 }
 
-func TestSecretsThatMeanNothingAreRefused(t *testing.T) {
+func TestWeakSecretsAreRefused(t *testing.T) {
 	for _, tc := range []struct {
 		secrets []string
 		named   string
@@ -71,7 +71,7 @@ func TestSecretsThatMeanNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestABodyThatTricklesInIsCutOff(t *testing.T) {
+func TestSlowBodyIsCutOff(t *testing.T) {
 	for _, secrets := range [][]string{{vectorSecret}, {nextSecret, vectorSecret}} {
 		srv := httptest.NewUnstartedServer(newIngress(t, new(kept), secrets...))
 		srv.Config.ReadTimeout = 50 * time.Millisecond
@@ -89,7 +89,7 @@ func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 	}
 }
 
-func TestWhatAStopInterruptsIsNoError(t *testing.T) {
+func TestInterruptedDeliveryIsNoError(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	w.Must(w.says(issue.Number, "ada", "/pawl retry")())

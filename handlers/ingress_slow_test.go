@@ -53,7 +53,7 @@ func begun(t *testing.T, client *http.Client, url string, beginning string, size
 	return end, answer
 }
 
-func TestWhatIsAnnouncedAndDoesNotComeKeepsNobodyOut(t *testing.T) {
+func TestMissingBodyBlocksNoOther(t *testing.T) {
 	for name, size := range map[string]int64{"of a known length": 25 << 20, "of unknown length": -1} {
 		t.Run(name, func(t *testing.T) {
 			url, client := heldHouse(t)

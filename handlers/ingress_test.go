@@ -130,7 +130,7 @@ func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
 }
 
 // The operator reads which setting differs, also of a webhook that GitHub does not sign since the App has no secret.
-func TestTheLogSaysWhatARefusedWebhookLacks(t *testing.T) {
+func TestRefusedWebhookIsLogged(t *testing.T) {
 	for name, row := range map[string]struct {
 		header map[string]string
 		words  []string // none where nothing is logged
@@ -234,7 +234,7 @@ func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
 }
 
 // An App may be set up to send forms.
-func TestTheJSONOfAFormIsHandedOn(t *testing.T) {
+func TestFormJSONIsParsed(t *testing.T) {
 	const body = "payload=" + "%7B%22zen%22%3A+%22x%22%7D"
 	var store kept
 	w := send(t, &store, body, map[string]string{
@@ -250,7 +250,7 @@ func TestTheJSONOfAFormIsHandedOn(t *testing.T) {
 	}
 }
 
-func TestAStoreThatTakesNothingIsAnswered503(t *testing.T) {
+func TestFailingStoreAnswers503(t *testing.T) {
 	store := kept{err: errors.New("database is locked")}
 	w := send(t, &store, vectorBody, nil)
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "locked") {

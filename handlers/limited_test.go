@@ -12,7 +12,7 @@ import (
 
 // Tried again before, it could only be refused again; by the growing pauses of
 // other failures it would be tried long after.
-func TestADeliveryThatGitHubsLimitHeldUpIsHandledWhenItEnds(t *testing.T) {
+func TestRateLimitedDeliveryIsHandledLater(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Opened("Please.")
 	reset := w.Now().Add(20 * time.Minute)

@@ -14,7 +14,7 @@ import (
 
 // Between the request that opens a pull request and the log that knows its number,
 // people may already write there.
-func TestWhatIsSaidOnAPullRequestThatIsTooNewToBeKnownCounts(t *testing.T) {
+func TestRemarkOnANewPullRequestCounts(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
 	pull := w.ownPull(issue)
@@ -43,7 +43,7 @@ func TestWhatIsSaidOnAPullRequestThatIsTooNewToBeKnownCounts(t *testing.T) {
 }
 
 // Anybody may name a branch like Pawl's.
-func TestAPullRequestOfSomebodyElseIsNoIssuesWhateverItsBranch(t *testing.T) {
+func TestOthersPullRequestBelongsToNoIssue(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
 	branch := fmt.Sprint(thread.BranchPrefix, issue.Number)
@@ -58,7 +58,7 @@ func TestAPullRequestOfSomebodyElseIsNoIssuesWhateverItsBranch(t *testing.T) {
 }
 
 // A close waits for the log, which would else take the pull request for an open one.
-func TestThatATooNewPullRequestWasClosedIsTakenWhenTheLogNamesIt(t *testing.T) {
+func TestClosedNewPullRequestIsHandledOnceLogged(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
 	lease, err := w.Store.Acquire(t.Context(), issue, "test")

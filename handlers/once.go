@@ -70,7 +70,6 @@ func (it Activity) overtaken(s thread.State, r *feedback.Remark) bool {
 	return mine != "" && slices.ContainsFunc(all, newer)
 }
 
-// feedback returns a remark's event before its judgement.
 func (it Activity) feedback(r *feedback.Remark) thread.Feedback {
 	first := false
 	switch it.Target.Kind {
@@ -124,7 +123,6 @@ func Same(last thread.Feedback, text string) bool {
 	return cut && strings.HasPrefix(text, last.Raw)
 }
 
-// reviewAnchor precedes a review's id in its URL.
 const reviewAnchor = "#pullrequestreview-"
 
 // identity identifies a remark's text across versions; empty without a text.

@@ -78,7 +78,6 @@ type pushed struct {
 	Removed  []string `json:"removed"`
 }
 
-// from is the value before an edit.
 type from struct {
 	From string `json:"from"`
 }

@@ -80,7 +80,7 @@ func (c told) payload(issue int, installation int64, began time.Time) []byte {
 }
 
 // Two workers judge by the same log, and the one with the older text writes last.
-func TestTheNewerTextCountsWhateverTheOrder(t *testing.T) {
+func TestNewerTextCountsInAnyOrder(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		older, newer told
@@ -121,7 +121,7 @@ func TestTheNewerTextCountsWhateverTheOrder(t *testing.T) {
 }
 
 // The closing is known to nobody when the order is judged, and in the log before it.
-func TestAnOrderThatIsJudgedWhileItsThreadIsClosedAsksForNothing(t *testing.T) {
+func TestCommandOnAClosingThreadAsksForNothing(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	retry := told{id: 1, action: "created", text: "/pawl retry", second: 1}

@@ -123,7 +123,7 @@ func TestAButtonPressNamesItsButton(t *testing.T) {
 	}
 }
 
-func TestAnIssueThatIsGoneIsClosedAndSaysHow(t *testing.T) {
+func TestDeletedIssueIsClosedWithAReason(t *testing.T) {
 	for _, how := range []string{"transferred", "deleted"} {
 		payload := fmt.Sprintf(`{"action": %q, "issue": {"number": 7, "state": "open"}, "sender": {"login": "ada"}, "repository": {"full_name": "acme/widgets"}}`, how)
 		activities, err := read([]byte(payload), readers["issues"])
@@ -138,7 +138,7 @@ func TestAnIssueThatIsGoneIsClosedAndSaysHow(t *testing.T) {
 
 // The shape is from GitHub's own examples (octokit/webhooks, check_run/rerequested):
 // a time that is not RFC 3339, in a field that Pawl does not read.
-func TestWhatPawlDoesNotReadMayBeOdd(t *testing.T) {
+func TestUnreadFieldsMayBeInvalid(t *testing.T) {
 	const payload = `{"action": "rerequested", "check_run": {"id": 4, "app": {"id": 1, "created_at": "2018-04-25 20:42:10"}}}`
 	if _, err := read([]byte(payload), checkRun); err != nil {
 		t.Error(err)
@@ -182,7 +182,7 @@ func TestAnInstallationIsOfItsRepositoriesOrOfTheWholeAccount(t *testing.T) {
 	}
 }
 
-func TestARenamingThatDoesNotNameTheOldRepositoryConcernsNobody(t *testing.T) {
+func TestRenamingWithoutTheOldNameIsIgnored(t *testing.T) {
 	activities, err := read([]byte(`{"action": "renamed", "repository": {"name": "gadgets", "full_name": "acme/gadgets", "owner": {"login": "acme"}}}`), readers["repository"])
 	if err != nil || len(activities) != 0 {
 		t.Errorf("%+v, %v", activities, err)
@@ -213,7 +213,7 @@ func TestATransferIsARenaming(t *testing.T) {
 	}
 }
 
-func TestWhatSaysNothingIsNotRead(t *testing.T) {
+func TestIrrelevantEventsAreNotRead(t *testing.T) {
 	h := new(Handlers)
 	if h.Reads("check_run", "created") || h.Reads("check_suite", "requested") || h.Reads("ping", "") {
 		t.Error("what says nothing is read")

@@ -59,7 +59,6 @@ func revertingPush(p *payload) []Activity {
 	return reverts(of, all, p.Sender)
 }
 
-// reverted is a pull request, or a commit whose pull request is unknown.
 type reverted struct {
 	number int
 	commit string

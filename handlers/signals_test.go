@@ -58,7 +58,7 @@ func (w *house) wantSignals(t thread.ID, want ...string) {
 	}
 }
 
-func TestReviewsOfThoseWhoMayWriteAreSignals(t *testing.T) {
+func TestPermittedReviewsAreSignals(t *testing.T) {
 	w := newHouse(t)
 	issue, pull := w.issueWithPull()
 	w.Must(w.GitHub.AddBot("nice[bot]", 77))
@@ -72,7 +72,7 @@ func TestReviewsOfThoseWhoMayWriteAreSignals(t *testing.T) {
 	w.wantSignals(issue, fmt.Sprintf("approved #%d by ada %.7s", pull, sha), fmt.Sprintf("changes_requested #%d by ada %.7s", pull, sha))
 }
 
-func TestWhatPeopleSayOfTheWorkReachesItsGrade(t *testing.T) {
+func TestUsersVerdictsReachTheGrade(t *testing.T) {
 	w := newHouse(t)
 	issue, pull := w.issueWithPull()
 	comment := w.Writes(issue.Number, "pawl[bot]", "**Done**")
@@ -100,7 +100,7 @@ func TestWhatPeopleSayOfTheWorkReachesItsGrade(t *testing.T) {
 	}
 }
 
-func TestReviewsOfPullRequestsThatPawlDoesNotWorkOnAreNoSignals(t *testing.T) {
+func TestUntrackedReviewsAreNoSignals(t *testing.T) {
 	w := newHouse(t)
 	w.push("other", "Two", "a.txt", "two\n")
 	n, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "other"})

@@ -24,7 +24,6 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	return it.What.decide(ctx, h, it, guid)
 }
 
-// decide judges a remark once.
 func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	t, state, err := h.locate(ctx, &it)
 	if err != nil {
@@ -244,7 +243,6 @@ func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool 
 	return !s.Tracked() || r.Source == policy.FromAssignment
 }
 
-// judged returns the log's entry of a judged remark.
 func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedback {
 	f := it.feedback(r)
 	f.Reason, f.Own, f.Command, f.Mention, f.Pin = j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
@@ -389,7 +387,6 @@ func needsAnswer(s thread.State, command string, b Backends) bool {
 // editorUnknown explains why an edit without a webhook asks for nothing. The REST API does not name a text's editor.
 const editorUnknown = "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
 
-// unattributed logs an edit by an unknown editor as ignored.
 func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r *feedback.Remark) (string, error) {
 	events, err := h.Store.Events(ctx, t, 0)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 const issueRoute = "GET /repos/{owner}/{repo}/issues/{number}"
 
 // The closing of a thread that Pawl does not know is in no log.
-func TestAFirstOrderThatTheClosingOvertookAsksForNothing(t *testing.T) {
+func TestFirstCommandAfterClosingAsksForNothing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		does func(w *house, n int, says func())
@@ -51,7 +51,7 @@ func TestAFirstOrderThatTheClosingOvertookAsksForNothing(t *testing.T) {
 	}
 }
 
-func TestGitHubIsAskedOnceWhetherAThreadIsClosedAndNotForWhatIsIgnored(t *testing.T) {
+func TestClosingIsLookedUpOnce(t *testing.T) {
 	w := newHouse(t)
 	n := w.Opened("Please.").Number
 	w.Writes(n, "ada", "what do you think?")
@@ -68,7 +68,7 @@ func TestGitHubIsAskedOnceWhetherAThreadIsClosedAndNotForWhatIsIgnored(t *testin
 }
 
 // Of a thread that Pawl works on the log tells when it was closed.
-func TestAnOrderThatTheClosingOvertookIsNoneOnAThreadThatPawlWorksOn(t *testing.T) {
+func TestCommandBeforeClosingIsIgnored(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	began := w.Now().UTC().Truncate(time.Second)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestOfAnIgnoredRemarkLittleIsKept(t *testing.T) {
+func TestIgnoredRemarkIsShortened(t *testing.T) {
 	long := strings.Repeat("é", 40_000)
 	f := brief(thread.Feedback{Raw: long, Text: long, Baseline: long, Snapshot: &thread.Details{Title: "t", Body: long, Installation: 7}})
 	if len(f.Raw) > maxIgnored || f.Text != "" || f.Baseline != "" || f.Snapshot.Body != "" || f.Snapshot.Installation != 7 || !utf8.ValidString(f.Raw) {
@@ -20,7 +20,7 @@ func TestOfAnIgnoredRemarkLittleIsKept(t *testing.T) {
 	}
 }
 
-func TestTheTextsOfAnEditBackAreKept(t *testing.T) {
+func TestTextsOfARestoredDescriptionAreKept(t *testing.T) {
 	f := brief(thread.Feedback{Raw: strings.Repeat("x", 40_000), Description: "a", Baseline: "b", Snapshot: &thread.Details{Title: "t", Body: "a"}})
 	if len(f.Raw) > maxIgnored || f.Baseline != "b" || f.Snapshot.Body != "a" {
 		t.Errorf("kept %d bytes, baseline %q, snapshot %+v; want the fold to know both texts", len(f.Raw), f.Baseline, f.Snapshot)
@@ -29,7 +29,7 @@ func TestTheTextsOfAnEditBackAreKept(t *testing.T) {
 
 // A newer version that was accepted makes an older one idle; one that was ignored
 // does not, since nobody looked at its text.
-func TestAnOlderVersionCountsUnlessANewerOneDid(t *testing.T) {
+func TestOlderVersionCountsWithoutANewerOne(t *testing.T) {
 	for _, c := range []struct {
 		name, editor string
 		want         []string
@@ -57,7 +57,7 @@ func TestAnOlderVersionCountsUnlessANewerOneDid(t *testing.T) {
 
 // What was said before the App was taken out is brought by the list of deliveries
 // only afterwards; nobody there may ask for anything, however often it is tried.
-func TestWhereTheAppIsNoMoreNobodyMayWrite(t *testing.T) {
+func TestUninstalledAppGivesNoPermission(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Nothing asked")
 	w.Handle()
@@ -75,7 +75,7 @@ func TestWhereTheAppIsNoMoreNobodyMayWrite(t *testing.T) {
 }
 
 // GitHub's times are whole seconds, so such edits look alike.
-func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
+func TestEditsWithinOneSecondAreSeparate(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	made := w.Now().UTC()
@@ -93,7 +93,7 @@ func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
 	}
 }
 
-func TestACommandThatOvertakesTheOpeningOfItsIssueCounts(t *testing.T) {
+func TestCommandBeforeItsIssuesOpeningCounts(t *testing.T) {
 	w := newHouse(t)
 	w.GitHub.Hold()
 	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "@pawl please add a line.")

@@ -189,7 +189,6 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	return s
 }
 
-// dailyBound reports whether a daily limit holds the backend.
 func (h *hold) dailyBound() bool { return h.rule == RuleCap || h.rule == RuleBudget }
 
 // nextLook returns when the thread checks a hold again. A daily limit's end is unknown: check every ten minutes.

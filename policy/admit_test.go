@@ -12,7 +12,7 @@ func TestNoAttemptWithoutABackend(t *testing.T) {
 		Decision{Action: DoStop, Rule: "no_backend", Reasons: wanted("no backend is configured")})
 }
 
-func TestALimitedAccountIsCalledOnlyWhenSomebodyAsks(t *testing.T) {
+func TestLimitedAccountNeedsAUsersCommand(t *testing.T) {
 	reset := noon.Add(5 * time.Hour)
 	never := time.Time{}
 	moved := timedOut()
@@ -56,7 +56,7 @@ func TestThreeRejectedLoginsNeedTheOperator(t *testing.T) {
 	})
 }
 
-func TestTheFirstBackendThatIsFreeAgainIsWaitedFor(t *testing.T) {
+func TestAttemptWaitsForTheFirstFreeBackend(t *testing.T) {
 	at := func(h int) time.Time { return noon.Add(time.Duration(h) * time.Hour) }
 	held := func(change func(codex, claude *Backend)) Facts {
 		return given().asked("").continuing().with(func(f *Facts) { change(&f.Backends[0], &f.Backends[1]) })
@@ -81,7 +81,7 @@ func TestTheFirstBackendThatIsFreeAgainIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestARestartWaitsSinceTheEndOfTheLastAttempt(t *testing.T) {
+func TestRestartWaitCountsFromTheLastAttempt(t *testing.T) {
 	eleventh := given(many(11, timedOut(), timedOut())...)
 	read(t, []sentence{
 		{"the tenth restart does not wait", given(many(10, timedOut(), timedOut())...), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTheLastMessageIsReadByItsForm(t *testing.T) {
+func TestLastMessageIsParsed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		message string
 		want    Answer
@@ -36,7 +36,7 @@ func TestTheLastMessageIsReadByItsForm(t *testing.T) {
 	}
 }
 
-func TestWhatAnAnswerHasNoPlaceForStaysInItsText(t *testing.T) {
+func TestOtherLinesStayInTheText(t *testing.T) {
 	var said []string
 	for i := range maxAnswers + 10 {
 		said = append(said, fmt.Sprintf("LEFT OUT: part %d", i), fmt.Sprintf("REMARK %d: done", i))
@@ -51,7 +51,7 @@ func TestWhatAnAnswerHasNoPlaceForStaysInItsText(t *testing.T) {
 	}
 }
 
-func TestADeclineStandsInItsPlaceAlone(t *testing.T) {
+func TestOnlyTheFirstLineDeclines(t *testing.T) {
 	r := Receipt{Declined: "no", Outcome: Declined, Final: "DECLINED: no\n\nBoth cannot be."}
 	if got := r.Says(); got != "Both cannot be." {
 		t.Errorf("says %q", got)
@@ -61,7 +61,7 @@ func TestADeclineStandsInItsPlaceAlone(t *testing.T) {
 	}
 }
 
-func TestAnyMessageIsReadWithinBounds(t *testing.T) {
+func TestMessageParsingIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"TITLE: a", "QUESTION: b", "LEFT OUT: c", "REMARK 1: d", "REMARK 2 DECLINED: e", "```", "~~~", "~~~~", "```go", "x", "DECLINED: f", ""}), 0, 200).Draw(t, "lines")
 		message := strings.Join(lines, "\n")
@@ -72,7 +72,7 @@ func TestAnyMessageIsReadWithinBounds(t *testing.T) {
 	})
 }
 
-func TestMostSubjectsTellAConvention(t *testing.T) {
+func TestMostSubjectsDecideTheConvention(t *testing.T) {
 	for _, c := range []struct {
 		subjects string
 		want     bool
@@ -89,7 +89,7 @@ func TestMostSubjectsTellAConvention(t *testing.T) {
 	}
 }
 
-func TestASubjectHasAConventionalType(t *testing.T) {
+func TestTitleGetsAConventionalType(t *testing.T) {
 	for _, c := range []struct {
 		title string
 		of    Category

@@ -16,7 +16,7 @@ func staleBase() Attempt {
 		Detail: "somebody pushed to pawl/issue-7 during the attempt and it conflicts (a.txt); the work is kept on pawl/kept-7-1"}}
 }
 
-func TestAnAgentThatHangsIsAskedAgainTwice(t *testing.T) {
+func TestHungAgentIsRetriedTwice(t *testing.T) {
 	worked := hung()
 	worked.EndTree = moved
 	again := Decision{Action: DoAttempt, Rule: "silent", Backend: "codex", Reasons: wanted("the agent was silent for 15m")}
@@ -43,7 +43,7 @@ func TestAnAgentThatHangsIsAskedAgainTwice(t *testing.T) {
 
 // Everything that counts failures: the ladder, the checks of others, stagnation. What
 // ends an attempt without its agent's doing leaves each as it was.
-func TestWhatIsNoFailureOfTheAgentFeedsNoCount(t *testing.T) {
+func TestBlamelessEndingsDoNotCount(t *testing.T) {
 	for name, a := range map[string]Attempt{
 		"silence": hung(), "an interruption": interruptedAttempt(), "a stale base": staleBase(), "a usage limit": atLimit(noon),
 		"rate_limited": {Receipt: Receipt{Ending: RateLimited}}, "overloaded": {Receipt: Receipt{Ending: Overloaded}}, "disconnected": {Receipt: Receipt{Ending: Disconnected}},

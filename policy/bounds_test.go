@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
+func TestRemainingDailyLimitsMatchTheRule(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		f := Facts{Now: now, Limits: Defaults(), Fresh: []Request{{Seq: 1}}}
@@ -43,7 +43,7 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 	})
 }
 
-func TestFailingChecksAskNoMoreThanTheLadderAllows(t *testing.T) {
+func TestFailingChecksStopAfterTheLadder(t *testing.T) {
 	byChecks := Attempt{Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, StartTree: "before", EndTree: moved}, NewInput: true, ByChecks: true}
 	byPeople := byChecks
 	byPeople.ByChecks = false
@@ -64,7 +64,7 @@ func TestFailingChecksAskNoMoreThanTheLadderAllows(t *testing.T) {
 	})
 }
 
-func TestEventsWithoutAPersonBeginFiveAttemptsInARow(t *testing.T) {
+func TestUnattendedEventsStartFiveAttempts(t *testing.T) {
 	begun := func(n int, typed bool) Attempt {
 		a := finished()
 		a.N, a.Run, a.NewInput, a.Typed = n, n, true, typed
@@ -91,7 +91,7 @@ func TestEventsWithoutAPersonBeginFiveAttemptsInARow(t *testing.T) {
 	decides(t, after(append(robots[:5:5], fruitless())...).with(func(f *Facts) { f.Run = 6 }), Decision{Action: DoStop, Rule: "no_progress"})
 }
 
-func TestADaysCapThatWasUsedUpTwiceNeedsAPerson(t *testing.T) {
+func TestDailyCapUsedUpTwiceNeedsAUser(t *testing.T) {
 	spread := func(over time.Duration, n int) Facts {
 		all := make([]Attempt, n)
 		for i := range all {

@@ -79,14 +79,14 @@ func TestBreakerWithoutAKnownResetStaysLimited(t *testing.T) {
 	}
 }
 
-func TestAResetThatHasPassedIsNoReset(t *testing.T) {
+func TestPastResetIsUnknown(t *testing.T) {
 	b := after(hit{UsageLimit, noon.Add(-time.Hour)}, hit{UsageLimit, noon}, hit{UsageLimit, noon.Add(time.Minute)})
 	if _, open := b.Open(noon.Add(time.Hour), 3); !open {
 		t.Error("three limits that told resets in the past leave the breaker closed")
 	}
 }
 
-func TestALimitThatTellsNoResetKeepsTheOneThatIsKnown(t *testing.T) {
+func TestKnownResetSurvivesALimitWithoutOne(t *testing.T) {
 	reset := noon.Add(5 * time.Hour)
 	b := after(hit{UsageLimit, reset}, hit{UsageLimit, time.Time{}}, hit{UsageLimit, noon.Add(-time.Hour)})
 	want := Breaker{Kind: UsageLimit, Consecutive: 3, ResetsAt: reset, At: noon.Add(2 * time.Minute)}
@@ -101,7 +101,7 @@ func TestALimitThatTellsNoResetKeepsTheOneThatIsKnown(t *testing.T) {
 	}
 }
 
-func TestBackoffFollowsTheFormulaOfTheIncident(t *testing.T) {
+func TestBackoffFollowsItsFormula(t *testing.T) {
 	want := map[int]time.Duration{
 		1: 0, 9: 0, 10: 0,
 		11: 2 * time.Second, 12: 4 * time.Second, 13: 8 * time.Second, 14: 16 * time.Second,
@@ -115,7 +115,7 @@ func TestBackoffFollowsTheFormulaOfTheIncident(t *testing.T) {
 	}
 }
 
-func TestARepetitionWaitsTwiceAsLongEachTimeAndAPartOfItByChance(t *testing.T) {
+func TestRetryDoublesItsWaitWithJitter(t *testing.T) {
 	for n, want := range map[int]time.Duration{1: 500 * time.Millisecond, 2: time.Second, 4: 4 * time.Second, 5: 8 * time.Second, 6: 8 * time.Second, 100: 8 * time.Second} {
 		whole, half := Retry(n, 500*time.Millisecond, 8*time.Second, 1), Retry(n, 500*time.Millisecond, 8*time.Second, 0.5)
 		if whole != want || half != want/2 || Retry(n, time.Second, time.Minute, 0) != 0 {
@@ -139,8 +139,8 @@ func TestBackoffNeverShrinksAndStaysWithinItsCap(t *testing.T) {
 	})
 }
 
-// TestWhatOnlyAnAgentSaysOpensNoAccount until an attempt of a second thread says the same.
-func TestWhatOnlyAnAgentSaysOpensNoAccount(t *testing.T) {
+// TestUnconfirmedLimitClosesNoAccount until an attempt of a second thread says the same.
+func TestUnconfirmedLimitClosesNoAccount(t *testing.T) {
 	reset := noon.Add(6 * 24 * time.Hour)
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 	b := Breaker{}.Told("o/r#1", UsageLimit, reset, noon, at(0)).Told("o/r#1", UsageLimit, reset, at(0), at(1)).Told("o/r#1", UsageLimit, reset, at(1), at(2))

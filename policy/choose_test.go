@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestARunStaysWithItsBackend: what was learned chooses at the start of a run, and after that only where something different is
+// TestRunKeepsItsBackend: what was learned chooses at the start of a run, and after that only where something different is
 // wanted or the backend is held back.
-func TestARunStaysWithItsBackend(t *testing.T) {
+func TestRunKeepsItsBackend(t *testing.T) {
 	takes := func(mode Mode, name string) func(*Facts) {
 		return func(f *Facts) {
 			f.Choose = func(options []Option) Choice {

@@ -25,7 +25,7 @@ func byCounts(operations, repeat int) Class {
 
 func classOf(c *Circles) Class { return Defaults().Severity.Judge(c.Edits()).Class }
 
-func TestWorkThatNeverComesBackIsNoLoop(t *testing.T) {
+func TestWorkWithoutRepetitionIsNoLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := NewCircles()
 		files, n := rapid.IntRange(1, 9).Draw(t, "files"), rapid.IntRange(0, 400).Draw(t, "edits")
@@ -45,7 +45,7 @@ func TestWorkThatNeverComesBackIsNoLoop(t *testing.T) {
 	})
 }
 
-func TestCyclesHaveTheClassOfTheirCounts(t *testing.T) {
+func TestCyclesAreClassifiedByCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := NewCircles()
 		states, files := rapid.IntRange(1, 5).Draw(t, "states"), rapid.IntRange(1, 5).Draw(t, "files")
@@ -83,7 +83,7 @@ func TestCyclesHaveTheClassOfTheirCounts(t *testing.T) {
 	})
 }
 
-func TestEditsThatWereSeenTooLateFollowTheNextLook(t *testing.T) {
+func TestLateEditsCountWithTheNextState(t *testing.T) {
 	look := func(states ...uint64) Edits {
 		c := NewCircles()
 		for _, s := range states {
@@ -102,7 +102,7 @@ func TestEditsThatWereSeenTooLateFollowTheNextLook(t *testing.T) {
 	}
 }
 
-func TestOneBatchMadeAgainAfterOtherWorkIsNoLoop(t *testing.T) {
+func TestOneRepeatedBatchIsNoLoop(t *testing.T) {
 	c := NewCircles()
 	batch := func() {
 		for i := range 7 {
@@ -119,7 +119,7 @@ func TestOneBatchMadeAgainAfterOtherWorkIsNoLoop(t *testing.T) {
 	}
 }
 
-func TestTheSameFailureIsACircleWhereTheCountsAreReached(t *testing.T) {
+func TestRepeatedFailureIsACircle(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		edits, fails int
@@ -150,7 +150,7 @@ func TestTheSameFailureIsACircleWhereTheCountsAreReached(t *testing.T) {
 	}
 }
 
-func TestALoopIsCutOffWithinOneEditOfTheSevereLine(t *testing.T) {
+func TestLoopIsCutOffAtTheSevereThreshold(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit func(i int) Edit
@@ -222,7 +222,7 @@ func TestCallsCountAgainAfterAnEdit(t *testing.T) {
 // called is a call of the same command with the same answer.
 func called(text string) Call { return Call{Key: Hash(text), Result: 7, Text: text} }
 
-func TestACallThatWaitsDoesNotCount(t *testing.T) {
+func TestWaitingCallDoesNotCount(t *testing.T) {
 	const status = "gh run view 77 --json status"
 	paused := called(status)
 	paused.Pause = 15 * time.Second
@@ -258,7 +258,7 @@ func TestACallThatWaitsDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestACheckThatPrintsTheSameAfterEachEditIsACircle(t *testing.T) {
+func TestUnchangingCheckIsACircle(t *testing.T) {
 	const (
 		command = `Bash {"command":"node check.js"}`
 		read    = `Read {"file_path":"/work/a.go"}`
@@ -298,7 +298,7 @@ func TestACheckThatPrintsTheSameAfterEachEditIsACircle(t *testing.T) {
 	}
 }
 
-func TestACallThatFailsAgainAndAgainIsALoopOfItsOwn(t *testing.T) {
+func TestRepeatedlyFailingCallIsALoop(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fails int

@@ -33,7 +33,7 @@ func reviewed(next Review, all ...Attempt) Facts {
 	return f
 }
 
-func TestRoundsThatDoNotConvergeStop(t *testing.T) {
+func TestDivergingRoundsStop(t *testing.T) {
 	begins := Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}
 	stops := func(reason string) Decision {
 		return Decision{Action: DoStop, Rule: "not_converging", Reasons: wanted(reason)}
@@ -95,7 +95,7 @@ func TestRoundsThatDoNotConvergeStop(t *testing.T) {
 
 // Real rounds of review (docs/verdicts.md): 40 pull requests that were merged, and some
 // that never were.
-func TestMergedPullRequestsPassAndThoseThatNeverConvergedStop(t *testing.T) {
+func TestRecordedPullRequestsStopOnlyIfDiverging(t *testing.T) {
 	play := func(first int, rounds ...Attempt) (ran int, rule Rule) {
 		all := []Attempt{ordered(first)}
 		for _, r := range rounds {
@@ -136,7 +136,7 @@ func TestMergedPullRequestsPassAndThoseThatNeverConvergedStop(t *testing.T) {
 	}
 }
 
-func TestReviewsThatBecomeFewerAreNeverStoppedBeforeTheCap(t *testing.T) {
+func TestDecreasingReviewsContinueToTheCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, added := rapid.IntRange(5, 40).Draw(t, "findings"), rapid.IntRange(1, 5000).Draw(t, "lines")
 		all, most := []Attempt{ordered(added)}, max(3*added, added+fewLines-1)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFilesOfTestsAreKnownByTheirNamesAndFolders(t *testing.T) {
+func TestTestFilesAreRecognisedByNameAndFolder(t *testing.T) {
 	for _, p := range slices.Concat(testNames, runnerFiles, testFolders) {
 		if _, err := path.Match(p, "x"); err != nil {
 			t.Errorf("%s: %v", p, err)
@@ -43,7 +43,7 @@ func TestFilesOfTestsAreKnownByTheirNamesAndFolders(t *testing.T) {
 	}
 }
 
-func TestWhatVerifyCommandsRunIsOnTheTestsSide(t *testing.T) {
+func TestVerifyCommandsFilesBelongToTheTests(t *testing.T) {
 	repository := map[string]string{
 		"Makefile":     "GO = go\ncheck: lint\n\t@./scripts/check\n\tsh hack/all.sh\n\tpython server.py\n",
 		"hack/all.sh":  "#!/bin/sh\nset -e\ncd sub && bash ./deep.sh\n",
@@ -83,7 +83,7 @@ func TestWhatVerifyCommandsRunIsOnTheTestsSide(t *testing.T) {
 	}
 }
 
-func TestReportsSayWhichFilesHoldTests(t *testing.T) {
+func TestReportsNameTestFiles(t *testing.T) {
 	side := TestSide(nil).Reported([]Verified{{
 		Ran: []string{"checks/check_sum.py::TestSum::test_adds", "sum.py::sum.add", "pkg TestSum"}, Failing: []Failing{{Name: "src/sum.check.js › sum › adds"}}, Known: []string{"lib/sum.js > adds"},
 	}})
@@ -92,7 +92,7 @@ func TestReportsSayWhichFilesHoldTests(t *testing.T) {
 	}
 }
 
-func TestScriptsOfAPackageJSONAreExchangedAndNothingElse(t *testing.T) {
+func TestOnlyPackageJSONScriptsAreReplaced(t *testing.T) {
 	const base = `{"name":"a","scripts":{"test":"jest"},"dependencies":{"x":"1"}}`
 	for change, want := range map[string]string{
 		`{"name":"a","scripts":{"test":"true"},"dependencies":{"x":"2"}}`:       "{\n  \"dependencies\": {\n    \"x\": \"2\"\n  },\n  \"name\": \"a\",\n  \"scripts\": {\n    \"test\": \"jest\"\n  }\n}\n",
@@ -107,7 +107,7 @@ func TestScriptsOfAPackageJSONAreExchangedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTestsInPythonsManifestsAreExchangedAndNothingElse(t *testing.T) {
+func TestOnlyPythonTestSettingsAreReplaced(t *testing.T) {
 	const base = "[project]\nname = \"a\"\n\n[tool.pytest.ini_options]\naddopts = [\n  \"-q\",\n]\n\n[tool.black]\nline-length = 99\n"
 	const change = "[project]\nname = \"a\"\ndependencies = [\n  \"b\",\n]\n\n[tool.pytest.ini_options]\naddopts = \"-p cheat\"\n"
 	want := "[project]\nname = \"a\"\ndependencies = [\n  \"b\",\n]\n\n\n[tool.pytest.ini_options]\naddopts = [\n  \"-q\",\n]\n\n"
@@ -157,7 +157,7 @@ func TestFewerTestsVerifyLess(t *testing.T) {
 	}
 }
 
-func TestTheEvidenceIsSaidInAFewSentences(t *testing.T) {
+func TestEvidenceIsDescribed(t *testing.T) {
 	passed := []Verified{{Passed: true, PassedTests: 14, Command: "go test", Runner: "go"}}
 	failed := []Verified{{Exit: 1, PassedTests: 13, FailedTests: 1, Failing: []Failing{{Name: "pkg TestX"}}}}
 	green := []Verified{{Passed: true, Command: "make"}}
@@ -210,7 +210,7 @@ func TestTheEvidenceIsSaidInAFewSentences(t *testing.T) {
 	}
 }
 
-func TestTestsThatNoLongerRunAreNamed(t *testing.T) {
+func TestMissingTestsAreNamed(t *testing.T) {
 	base := []Verified{{Ran: []string{"a", "b", "c"}, Failing: []Failing{{Name: "red"}}, PassedTests: 3, FailedTests: 1}}
 	for name, c := range map[string]struct {
 		now           []Verified
@@ -229,7 +229,7 @@ func TestTestsThatNoLongerRunAreNamed(t *testing.T) {
 	}
 }
 
-func TestAReportedFailureFailsTheCommandWhateverItsExitCode(t *testing.T) {
+func TestReportedFailureFailsACommandThatExitsWithZero(t *testing.T) {
 	v := Verified{Command: "make", FailedTests: 1, PassedTests: 2, Failing: []Failing{{Name: "TestX"}}}.Compare(&Verified{Command: "make", Passed: true, PassedTests: 3}, nil)
 	r := Receipt{Verify: []Verified{v}}
 	if what := r.VerifiedWords(""); r.Verification() != Failed || what != "1 test fails" {
@@ -240,8 +240,8 @@ func TestAReportedFailureFailsTheCommandWhateverItsExitCode(t *testing.T) {
 	}
 }
 
-// TestOnlyTestsThatWereCountedRunFewer: go test without -v counts what fails, and says of all else only that it is well.
-func TestOnlyTestsThatWereCountedRunFewer(t *testing.T) {
+// TestOnlyCountedTestsRunFewer: go test without -v counts what fails, and says of all else only that it is well.
+func TestOnlyCountedTestsRunFewer(t *testing.T) {
 	ran := func(v Verified) []Verified { v.Command = "go test ./..."; return []Verified{v} }
 	failed := Verified{Runner: "go", Exit: 1, FailedTests: 3}
 	for name, c := range map[string]struct {

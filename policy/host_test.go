@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestANameHasOneFormOrNone(t *testing.T) {
+func TestHostHasOneCanonicalForm(t *testing.T) {
 	for in, want := range map[string]string{
 		"example.org": "example.org", "Example.ORG": "example.org", "a_b.example.org": "a_b.example.org", "xn--bcher-kva.example": "xn--bcher-kva.example",
 		"registry": "registry", "0x.example": "0x.example", "1.example": "1.example",
@@ -25,7 +25,7 @@ func TestANameHasOneFormOrNone(t *testing.T) {
 	}
 }
 
-func TestRulesAllowExactlyWhatTheySay(t *testing.T) {
+func TestHostRulesAllowExactMatches(t *testing.T) {
 	rule := func(text string) (r HostRule) {
 		t.Helper()
 		if err := r.UnmarshalText([]byte(text)); err != nil {

@@ -74,7 +74,7 @@ func TestImmediateUsageLimitStopsAfterThree(t *testing.T) {
 	}
 }
 
-func TestThreeUsageLimitsStopAlsoWhereEachResetIsWaitedFor(t *testing.T) {
+func TestThreeUsageLimitsStopDespiteAutoContinue(t *testing.T) {
 	w, s := solving(t, func(l *Limits) { l.UsageLimit.AutoContinue = true })
 	for range 2 {
 		w.end(s, atLimit(w.now.Add(5*time.Hour)))
@@ -125,7 +125,7 @@ func TestADescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t 
 	}
 }
 
-func TestFiftyRestartsEndWithAReasonThatSaysSo(t *testing.T) {
+func TestFiftyRestartsStopWithAReason(t *testing.T) {
 	w, s := solving(t, nil)
 	var waits []string
 	for s.open {

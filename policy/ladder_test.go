@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
+func TestFailedVerificationEscalates(t *testing.T) {
 	escalated := unverified()
 	escalated.Decision.Escalated = true
 	answered := unverified()
@@ -50,7 +50,7 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 	})
 }
 
-func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
+func TestMissingAnswerIsRetriedInTheOppositeMode(t *testing.T) {
 	silent := Attempt{Receipt: Receipt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}}
 	again := silent
 	again.Decision.Rung = RungAnswer
@@ -72,7 +72,7 @@ func TestNoAnswerIsAskedForOnceMoreInTheOppositeMode(t *testing.T) {
 	})
 }
 
-func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
+func TestInterruptionIsBlameless(t *testing.T) {
 	i := interruptedAttempt()
 	own := i
 	own.Ending, own.Detail = Completed, "the disk is full"
@@ -94,7 +94,7 @@ func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 	})
 }
 
-func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
+func TestSessionIsResumedIfUseful(t *testing.T) {
 	last := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Base: "base", Commit: "work", Context: 9_000, ToolCalls: 3, StartTree: "before", EndTree: moved}, Run: 1, Backend: "codex", Resumable: true}
 	next := Decision{Action: DoAttempt, Backend: "codex", Rung: RungVerify}
 	for _, c := range []struct {
@@ -136,7 +136,7 @@ func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
 	}
 }
 
-func TestASessionIsLeftBehindAfterSimilarAttempts(t *testing.T) {
+func TestSessionEndsAfterSimilarAttempts(t *testing.T) {
 	a := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Commit: "one", Evidence: 7}, Run: 1, Backend: "codex", Resumable: true}
 	b := a
 	b.N, b.Commit = 2, "two"
@@ -145,7 +145,7 @@ func TestASessionIsLeftBehindAfterSimilarAttempts(t *testing.T) {
 	}
 }
 
-func TestABudgetEndsTheWork(t *testing.T) {
+func TestUsedUpBudgetStops(t *testing.T) {
 	used := func(tokens int64, usd float64) Attempt {
 		a := timedOut()
 		a.Tokens.Input, a.CostUSD = tokens, &usd

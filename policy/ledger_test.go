@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestABoundAboveTheThreadMakesItWait(t *testing.T) {
+func TestGlobalLimitMakesAThreadWait(t *testing.T) {
 	first := noon.Add(-time.Hour)
 	for name, c := range map[string]struct {
 		used Usage
@@ -43,7 +43,7 @@ func TestABoundAboveTheThreadMakesItWait(t *testing.T) {
 }
 
 // An account that is used up holds back its own backends, whoever asks.
-func TestAnAccountsDayHoldsBackItsBackends(t *testing.T) {
+func TestAccountLimitStopsItsBackends(t *testing.T) {
 	used := func(accounts map[string]Used) Facts {
 		f := given().asked("resume")
 		f.Limits.Caps.PerAccountPerDay, f.Limits.Budget.USDPerAccountPerDay = 10, 20
@@ -81,7 +81,7 @@ func TestAnAccountsDayHoldsBackItsBackends(t *testing.T) {
 	}
 }
 
-func TestTokensAreBoundedAboveTheThread(t *testing.T) {
+func TestTokensHaveGlobalLimits(t *testing.T) {
 	l := Defaults()
 	l.Budget.TokensPerServerPerDay = 1000
 	if b := Defaults().Budget; b.TokensPerRepositoryPerDay == 0 || b.TokensPerInstallationPerDay == 0 || b.TokensPerServerPerDay == 0 {
@@ -96,7 +96,7 @@ func TestTokensAreBoundedAboveTheThread(t *testing.T) {
 	}
 }
 
-func TestAChainOfPawlsOwnWorkNeedsAPerson(t *testing.T) {
+func TestChainOfPawlsWorkNeedsAUser(t *testing.T) {
 	of := func(generations ...int) Facts {
 		return given().asked(make([]string, len(generations))...).with(func(f *Facts) {
 			for i, g := range generations {
@@ -112,7 +112,7 @@ func TestAChainOfPawlsOwnWorkNeedsAPerson(t *testing.T) {
 }
 
 // The operator sees of each level what is used and what is left.
-func TestTheDayIsListedByServerInstallationAndRepository(t *testing.T) {
+func TestDailyUseIsListedByLevel(t *testing.T) {
 	l := Defaults()
 	l.Caps, l.Budget = Caps{PerRepositoryPerDay: 3, PerInstallationPerDay: 10, PerServerPerDay: 20, PerAccountPerDay: 6}, Budget{USDPerRepositoryPerDay: 5, TokensPerInstallationPerDay: 1000}
 	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)

@@ -295,9 +295,9 @@ func simulate(t *rapid.T) map[string]int {
 	return decided
 }
 
-// TestTheSimulationLeadsEverywhere: the guarantees would mean little if what
+// TestSimulationReachesEveryRule: the guarantees would mean little if what
 // happens did not lead to every decision. The seeds are fixed.
-func TestTheSimulationLeadsEverywhere(t *testing.T) {
+func TestSimulationReachesEveryRule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("volume: make test runs it")
 	}
@@ -353,10 +353,10 @@ func happen(t *rapid.T, w *world, s *simThread, mood *Attempt) {
 	}
 }
 
-// TestARunEndsWithoutPeople pins that no thread goes on for ever by itself: with
+// TestRunEndsWithoutUsers pins that no thread goes on for ever by itself: with
 // one piece of feedback and whatever endings, it ends after at most Restarts.Max
 // restarts, or it is done.
-func TestARunEndsWithoutPeople(t *testing.T) {
+func TestRunEndsWithoutUsers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, anyLimits(t), 1, anyBackends(t)...)
 		s, mood := w.threads[0], anyMood(t)
@@ -378,9 +378,9 @@ func TestARunEndsWithoutPeople(t *testing.T) {
 	})
 }
 
-// TestANewestAttemptThatSucceededIsNeverRepeated pins that work that is done and
+// TestSuccessfulAttemptIsNotRepeated pins that work that is done and
 // asked for by nobody stays done, whatever happened before.
-func TestANewestAttemptThatSucceededIsNeverRepeated(t *testing.T) {
+func TestSuccessfulAttemptIsNotRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []Attempt
 		for range rapid.IntRange(0, 60).Draw(t, "attempts before") {

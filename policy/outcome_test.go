@@ -106,7 +106,7 @@ func TestTheTableOfVerifications(t *testing.T) {
 	}
 }
 
-func TestStoredOutcomesAreReadInTodaysWords(t *testing.T) {
+func TestStoredOutcomesAreTranslated(t *testing.T) {
 	passed := []Verified{{Passed: true, Runner: "go", PassedTests: 1}}
 	for _, c := range []struct {
 		receipt Receipt
@@ -202,9 +202,9 @@ func anyReceipt(t *rapid.T, endings []Ending) Receipt {
 	return r
 }
 
-// TestAnOutcomeIsOneWordThatTheFactsBear: whatever a receipt holds, it has one outcome of the list, and "verified" is
+// TestOutcomeFollowsTheReceipt: whatever a receipt holds, it has one outcome of the list, and "verified" is
 // never said of work of which no test was counted or something fails.
-func TestAnOutcomeIsOneWordThatTheFactsBear(t *testing.T) {
+func TestOutcomeFollowsTheReceipt(t *testing.T) {
 	known, endings := Outcomes(), endings(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyReceipt(t, endings)

@@ -65,7 +65,7 @@ func delivered(texts [][]string) (all []Attempt) {
 	return all
 }
 
-func TestNearlyTheSameWorkAfterNewFeedbackIsStagnation(t *testing.T) {
+func TestSimilarWorkAfterFeedbackIsStagnation(t *testing.T) {
 	large := guide(60)
 	for _, tc := range []struct {
 		name  string
@@ -123,7 +123,7 @@ func TestNearlyTheSameWorkAfterNewFeedbackIsStagnation(t *testing.T) {
 	}
 }
 
-func TestNewWordsAreWorthAnotherBackendAndACommandIsObeyed(t *testing.T) {
+func TestNewWordsTryAnotherBackend(t *testing.T) {
 	large := guide(60)
 	var texts [][]string
 	for i := range 5 {
@@ -143,7 +143,7 @@ func TestNewWordsAreWorthAnotherBackendAndACommandIsObeyed(t *testing.T) {
 	decides(t, asked("", true), Decision{Action: DoStop, Rule: "stagnation"})
 }
 
-func TestSmallPatchesAreSimilarFromAHigherLineOn(t *testing.T) {
+func TestSmallPatchesHaveAHigherThreshold(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
 	for _, tc := range []struct {
 		words, differ int

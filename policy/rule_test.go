@@ -61,7 +61,7 @@ func holdsTable(t *testing.T, path, head, table string) {
 	goldentest.Compare(t, path, before+table+"\n"+after)
 }
 
-func TestTheWordsOfARuleAreThoseOfWhatItDecides(t *testing.T) {
+func TestRuleWordsMatchItsDecisions(t *testing.T) {
 	for _, r := range rules(t) {
 		w := r.Words()
 		if waits := slices.Contains(w.Decides, DoWait); waits != (w.Waits != "") {
@@ -94,7 +94,7 @@ func TestEveryRuleHasAHeadline(t *testing.T) {
 	}
 }
 
-func TestAReasonIsWrittenWithItsTime(t *testing.T) {
+func TestReasonIncludesItsTime(t *testing.T) {
 	at := time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)
 	all := append(Because(RuleFeedback, "1 remark"), Reason{Rule: RuleUsageLimit, Text: "it resets at", Until: at})
 	if got, want := all.String(), "1 remark; it resets at 2026-03-04T14:03:00Z"; got != want {
@@ -105,7 +105,7 @@ func TestAReasonIsWrittenWithItsTime(t *testing.T) {
 	}
 }
 
-func TestReasonsAreReadAsTheyWereStored(t *testing.T) {
+func TestReasonsSurviveStorage(t *testing.T) {
 	d := Decision{Action: DoWait, Rule: RuleUsageLimit, Reasons: Reasons{
 		{Rule: RuleUsageLimit, Text: "it resets at", Until: time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)}, {Rule: RuleFeedback, Text: "\"a\" remark"},
 	}}

@@ -46,7 +46,7 @@ func read(t *testing.T, all []sentence) {
 	}
 }
 
-func TestWorkThatSomebodyEndedIsNotGoneOnWith(t *testing.T) {
+func TestEndedWorkDoesNotContinue(t *testing.T) {
 	read(t, []sentence{
 		{"the operator paused Pawl", given().asked("solve").with(func(f *Facts) { f.Paused = "policy.paused" }),
 			Decision{Action: DoStop, Rule: "paused", Reasons: wanted("policy.paused")}},
@@ -61,7 +61,7 @@ func TestWorkThatSomebodyEndedIsNotGoneOnWith(t *testing.T) {
 	})
 }
 
-func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
+func TestRunIsDoneAfterAGoodAttempt(t *testing.T) {
 	passed := finished()
 	passed.Outcome, passed.Verify = "", []Verified{{Passed: true, Runner: "go", PassedTests: 3}}
 	looped := passed
@@ -124,7 +124,7 @@ func answersOnly(a Attempt) Attempt {
 	return a
 }
 
-func TestAnAgentThatDeclinesAsksAPerson(t *testing.T) {
+func TestDecliningAgentAsksAUser(t *testing.T) {
 	no := Attempt{Receipt: Receipt{Ending: Completed, Outcome: Declined, Declined: "sum is to be odd and even"}}
 	said := Decision{Action: DoAsk, Rule: "declined", Reasons: wanted("the agent declined: sum is to be odd and even")}
 	read(t, []sentence{
@@ -141,7 +141,7 @@ func TestAnAgentThatDeclinesAsksAPerson(t *testing.T) {
 	}
 }
 
-func TestOnlyTheFirstLineOfTheLastMessageDeclines(t *testing.T) {
+func TestDecliningReadsTheFirstLine(t *testing.T) {
 	for message, want := range map[string]string{
 		"DECLINED: the two rules contradict each other\nOne says …": "the two rules contradict each other",
 		"\n\r\nDECLINED:  a \t b \r\n":                              "a b",
@@ -161,7 +161,7 @@ func TestOnlyTheFirstLineOfTheLastMessageDeclines(t *testing.T) {
 	}
 }
 
-func TestADeclineChangedNothingAndEndedWell(t *testing.T) {
+func TestDeclineNeedsACleanEndWithoutChanges(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		r    Receipt
@@ -189,7 +189,7 @@ func many(n int, a, last Attempt) []Attempt {
 	return all
 }
 
-func TestARunAndADayHaveTheirBounds(t *testing.T) {
+func TestRunsAndDaysAreLimited(t *testing.T) {
 	restarted := given(many(51, timedOut(), timedOut())...)
 	day := given(many(60, finished(), finished())...).with(func(f *Facts) {
 		for i := range f.Attempts {
@@ -226,7 +226,7 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 	})
 }
 
-func TestTheDailyCapIsAPauseUntilThereIsRoom(t *testing.T) {
+func TestDailyCapWaits(t *testing.T) {
 	f := given(many(6, finished(), finished())...).asked("solve")
 	f.Limits.Restarts.MaxPerThreadPerDay = 4
 	// Two more must be a day old before there are fewer than four.
@@ -238,7 +238,7 @@ func TestTheDailyCapIsAPauseUntilThereIsRoom(t *testing.T) {
 	decides(t, f, Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"})
 }
 
-func TestWhatOnlyAPersonCanMendIsNotTriedAgain(t *testing.T) {
+func TestLoginFailureNeedsAUser(t *testing.T) {
 	rejected := Attempt{Receipt: Receipt{Ending: Auth, Detail: "401 Unauthorized"}}
 	broken := Attempt{Receipt: Receipt{Ending: Misconfigured, Detail: "codex: not found"}}
 	both := []Attempt{broken, {Receipt: Receipt{Ending: Misconfigured}, Backend: "claude", Account: "spare"}}
@@ -301,7 +301,7 @@ func TestAfterAUsageLimit(t *testing.T) {
 	})
 }
 
-func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
+func TestEditLoopStartsACooldown(t *testing.T) {
 	until := noon.Add(6 * time.Hour)
 	cooling := func(f *Facts) { f.Backends[0].Rest.Until, f.Backends[0].Rest.Class = until, Severe }
 	nowhere := looping()
@@ -324,7 +324,7 @@ func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
 	})
 }
 
-func TestWithoutProgressNothingIsRepeated(t *testing.T) {
+func TestFailureWithoutProgressStops(t *testing.T) {
 	read(t, []sentence{
 		{"a failure that changed nothing ends the run", given(fruitless()),
 			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (crashed) and brought no change: exit code 1")}},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestARungHelpedOnlyWhereSomethingHadFailedBefore(t *testing.T) {
+func TestRungHelpsOnlyAfterAFailure(t *testing.T) {
 	failed, done, silent := Receipt{Outcome: VerifyFailed}, Receipt{Outcome: WorkUnverified}, Receipt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}
 	interrupted, limited := Receipt{Outcome: Interrupted}, Receipt{Ending: UsageLimit, Outcome: Outcome(UsageLimit)}
 	answered := Receipt{Ending: Completed, Outcome: NoChange}
@@ -36,7 +36,7 @@ func TestARungHelpedOnlyWhereSomethingHadFailedBefore(t *testing.T) {
 	}
 }
 
-func TestTheAnswerThatWasThrownAwayIsInTheReceipt(t *testing.T) {
+func TestDiscardedAnswerIsInTheReceipt(t *testing.T) {
 	cost := 0.25
 	silent := Receipt{Outcome: Outcome(NoAnswer), Tokens: Tokens{Input: 100, Output: 20}, CostUSD: &cost}
 	got, _ := (Decision{Rung: RungAnswer}).OwnRung("low", Receipt{Ending: Completed, Tokens: Tokens{Input: 7, Output: 1}}, []Receipt{silent})
@@ -48,7 +48,7 @@ func TestTheAnswerThatWasThrownAwayIsInTheReceipt(t *testing.T) {
 	}
 }
 
-func TestCallsOfRunTestsRecoveredWhereOneFailedAndTheLastPassed(t *testing.T) {
+func TestTestRunsRecoverAfterAFailure(t *testing.T) {
 	pass, fail := TestCall{Passed: true, MS: 5}, TestCall{MS: -3}
 	for _, c := range []struct {
 		calls   []TestCall

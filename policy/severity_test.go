@@ -63,7 +63,7 @@ func TestEachClassHasItsCooldownAndGrade(t *testing.T) {
 	}
 }
 
-func TestAVerdictNamesTheFileAndTheThreshold(t *testing.T) {
+func TestVerdictNamesFileAndThreshold(t *testing.T) {
 	v := Defaults().Severity.Judge(Edits{Operations: 59, MaxRepeat: 26, MaxRepeatPath: "cmd/a.go"})
 	got := strings.Join(v.Reasons, "; ")
 	want := "59 edits, 26 of them on cmd/a.go; what they held is not known, so the counts decide; severe from 100 edits or 25 on one file"
@@ -109,7 +109,7 @@ func TestAVerdictNamesTheFileAndTheThreshold(t *testing.T) {
 	}
 }
 
-func TestTheWaysOfGoingInCirclesAreListed(t *testing.T) {
+func TestLoopsAreListed(t *testing.T) {
 	e := Edits{Operations: 12, Again: 3, Returned: 5, MaxRepeatPath: "a.go", Churned: 9, CirclePath: "b.go", SameFailures: 8, SameCalls: 20, SameCall: "ls"}
 	want := []Loop{{"edits", 8, "a.go"}, {"churn", 9, "b.go"}, {"failures", 8, ""}, {"repeated_calls", 20, "ls"}}
 	if got := Defaults().Severity.Loops(e); !slices.Equal(got, want) {
@@ -124,8 +124,8 @@ func TestTheWaysOfGoingInCirclesAreListed(t *testing.T) {
 	}
 }
 
-// TestTheThirdSevereLoopInAWeekNeedsAPerson: until then the arm is not used on the repository.
-func TestTheThirdSevereLoopInAWeekNeedsAPerson(t *testing.T) {
+// TestThirdSevereLoopInAWeekNeedsAUser: until then the arm is not used on the repository.
+func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	loop := func(after Rest, class Class, days int) Rest {
 		at := noon.Add(time.Duration(days) * Day)
 		return Rest{Class: class, At: at, Until: at.Add(6 * time.Hour)}.After(after)

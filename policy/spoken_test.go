@@ -2,7 +2,7 @@ package policy
 
 import "testing"
 
-func TestACallThatWaitsIsKnownByItsWords(t *testing.T) {
+func TestWaitingCallIsRecognised(t *testing.T) {
 	for text, want := range map[string]bool{
 		`sleep 60; gh run view 77 --json status -q .status`:             true,
 		`Bash {"command":"sleep 60 && gh pr checks 12"}`:                true,

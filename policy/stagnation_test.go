@@ -26,7 +26,7 @@ func changedBy(change simhash.Print) Attempt {
 	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Change: change}}
 }
 
-func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
+func TestSimilarAttemptsAreCounted(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
 	for _, tc := range []struct {
 		name      string
@@ -68,7 +68,7 @@ func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheSimilarityIsThatOfTheNewestPair(t *testing.T) {
+func TestSimilarityIsTheNewestPairs(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
 	v := Stagnation([]Attempt{failedWith(p), failedWith(p), failedWith(flipped(p, 16))}, 0, Defaults())
 	if math.Abs(v.Similarity-0.75) > 1e-9 || !strings.Contains(v.Reasons[0], "0.75") {
@@ -76,7 +76,7 @@ func TestTheSimilarityIsThatOfTheNewestPair(t *testing.T) {
 	}
 }
 
-func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
+func TestStagnationTriesDifferentlyThenStops(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
 	failing := func(different bool) Attempt {
 		a := unverified()
@@ -112,7 +112,7 @@ func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
 	}
 }
 
-func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
+func TestEqualResultIsStagnationAtOnce(t *testing.T) {
 	failing := func(tree string, tests ...string) Attempt {
 		a := unverified()
 		a.EndTree, a.Tests, a.Evidence = tree, tests, 0
@@ -150,7 +150,7 @@ func TestTheSamePointOnTheSameInputIsStagnationAtOnce(t *testing.T) {
 	decides(t, given(failing("t1"), stuck), Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true})
 }
 
-func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {
+func TestFailuresAreComparedByTestsFirst(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
 	failing := func(evidence simhash.Print, tests ...string) Attempt {
 		return Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: evidence, Tests: tests}}
@@ -185,7 +185,7 @@ func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {
 	}
 }
 
-func TestTwoFailuresThatTakeTurnsAreStagnation(t *testing.T) {
+func TestAlternatingFailuresAreStagnation(t *testing.T) {
 	a, b := failedWith(0x123456789abcdef1), failedWith(far)
 	c := failedWith(0x0ff00ff00ff00ff0)
 	for _, tc := range []struct {
@@ -204,7 +204,7 @@ func TestTwoFailuresThatTakeTurnsAreStagnation(t *testing.T) {
 	}
 }
 
-func TestTheSameWorkForTheSameRequestIsStagnationOverRuns(t *testing.T) {
+func TestRepeatedWorkIsStagnationOverRuns(t *testing.T) {
 	p := simhash.Print(0x123456789abcdef1)
 	n := 0
 	round := func(whole simhash.Print, again bool) Attempt {
@@ -248,7 +248,7 @@ func TestTheSameWorkForTheSameRequestIsStagnationOverRuns(t *testing.T) {
 	decides(t, asked(given(round(p, false), round(p, true), round(p, true), different), true, ""), Decision{Action: DoStop, Rule: "stagnation"})
 }
 
-func TestRemarksThatAskForTheSameSayItAgain(t *testing.T) {
+func TestRepeatedRequestsAreRecognised(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want bool

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestACallRunsTestsByItsWords(t *testing.T) {
+func TestCallRunsTests(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"go test ./...":                                         true,
@@ -83,7 +83,7 @@ func TestACallRunsTestsByItsWords(t *testing.T) {
 	}
 }
 
-func TestCommandsThatRunTestsAreToldFromOthers(t *testing.T) {
+func TestTestCommandsAreRecognised(t *testing.T) {
 	for _, command := range strings.Split(strings.TrimSpace(`
 go test ./...
 python tests/runtests.py admin

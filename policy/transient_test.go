@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestRefusalsThatPassAreWaitedOut(t *testing.T) {
+func TestTransientRefusalsWait(t *testing.T) {
 	refused := func(e Ending) Attempt { return Attempt{Receipt: Receipt{Ending: e}} }
 	later := func(f Facts, d time.Duration) Facts {
 		return f.with(func(f *Facts) { f.Now = noon.Add(d) })
@@ -39,7 +39,7 @@ func TestRefusalsThatPassAreWaitedOut(t *testing.T) {
 	})
 }
 
-func TestWorkThatARefusalCutIsDoneWhenItsContinuationCompletes(t *testing.T) {
+func TestInterruptedWorkIsDoneAfterItsContinuation(t *testing.T) {
 	cut := func(e Ending) Attempt {
 		return Attempt{Receipt: Receipt{Ending: e, StartTree: "before", EndTree: moved}}
 	}
@@ -67,7 +67,7 @@ func TestWorkThatARefusalCutIsDoneWhenItsContinuationCompletes(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatGivesUpOnAFailedVerificationClimbs(t *testing.T) {
+func TestGivingUpEscalates(t *testing.T) {
 	gaveUp := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
 	gaveUp.Decision.Rung = RungVerify
 	raised := gaveUp

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatAFailureMeansIsSaidByComparison(t *testing.T) {
+func TestFailureIsComparedWithTheBase(t *testing.T) {
 	old, other := Failing{Name: "TestOld", Text: "sum_test.go:9: is 1"}, Failing{Name: "TestOther", Text: "is 2"}
 	build := Failing{Name: "pkg [build failed]", Text: "undefined: x"}
 	red := func(all ...Failing) Verified {
@@ -68,7 +68,7 @@ func TestWhatAFailureMeansIsSaidByComparison(t *testing.T) {
 	}
 }
 
-func TestACommandThatCouldNotWorkBeforeIsNotTheChangesFailure(t *testing.T) {
+func TestBrokenBaseCommandIsNoFailure(t *testing.T) {
 	failed := func(exit int, output string) Verified {
 		return Verified{Command: "make test", Exit: exit, Output: output}
 	}
@@ -97,7 +97,7 @@ func TestACommandThatCouldNotWorkBeforeIsNotTheChangesFailure(t *testing.T) {
 	}
 }
 
-func TestACrashOnTheBaseIsAFailureThatATaskMayBeAbout(t *testing.T) {
+func TestCrashOnTheBaseIsAKnownFailure(t *testing.T) {
 	if why := (Verified{Exit: 139, Signal: "SIGSEGV"}).Unable(); why != "" {
 		t.Error(why)
 	}
@@ -106,13 +106,13 @@ func TestACrashOnTheBaseIsAFailureThatATaskMayBeAbout(t *testing.T) {
 	}
 }
 
-func TestACommandThatWasEndedIsNotSaidToHaveFailed(t *testing.T) {
+func TestKilledCommandDidNotFail(t *testing.T) {
 	if got := (Verified{TimedOut: true, Exit: 143, Signal: "SIGTERM"}).Result(); got != "did not end in time" {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestNoAttemptIsSpentOnCommandsThatCannotWork(t *testing.T) {
+func TestBrokenVerifyCommandStops(t *testing.T) {
 	f := Facts{Now: noon, Run: 1, Limits: Defaults(), Backends: []Backend{{Name: "a", Account: "a"}}, Unable: "pytest cannot work here: no test runs"}
 	for command, want := range map[string]Rule{"": RuleVerifyBroken, "solve": RuleVerifyBroken, "retry": RuleFeedback} {
 		f.Fresh = []Request{{Seq: 1, At: noon, Command: command, Source: FromComment}}
@@ -127,7 +127,7 @@ func TestNoAttemptIsSpentOnCommandsThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestTestsThatTurnGreenAreProgress(t *testing.T) {
+func TestFixedTestsAreProgress(t *testing.T) {
 	v := func(fixed []string, failing ...string) Attempt {
 		return Attempt{Run: 1, Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Tests: failing, Verify: []Verified{{Fixed: fixed}}}}
 	}

@@ -40,7 +40,7 @@ func wrote(t testing.TB, transcript, remark string) bool {
 	return w.Wrote(remark)
 }
 
-func TestWhatTheAgentWroteIsRecognised(t *testing.T) {
+func TestAgentsTextIsRecognised(t *testing.T) {
 	const remark = "**Update:** I've fixed the parser.\r\n\r\n- it's covered by `TestParse`\r\n- “quotes” too"
 	for name, transcript := range map[string]string{
 		"double quotes": ran(t, `/bin/bash -lc "gh pr comment 7 --body \"**Update:** I've fixed the parser.\n\n- it's covered by \\`+"`TestParse\\`"+`\n- “quotes” too\""`, ""),
@@ -59,7 +59,7 @@ func TestWhatTheAgentWroteIsRecognised(t *testing.T) {
 	}
 }
 
-func TestWhatTheAgentOnlyReadStaysAPersonsFeedback(t *testing.T) {
+func TestTextReadByAnAgentStaysAUsersFeedback(t *testing.T) {
 	const remark = "Please add a test for empty input before merging this."
 	for name, transcript := range map[string]string{
 		"read with gh":     ran(t, "gh pr view 7 --comments", remark),

@@ -35,7 +35,6 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	return *r
 }
 
-// refused sets the limit that ended the run.
 func (t *tally) refused(e Event) {
 	r := &t.rep
 	r.Limit = nil
@@ -53,7 +52,6 @@ func (t *tally) refused(e Event) {
 	r.Reasons = append(r.Reasons, said.Reasons...)
 }
 
-// read classifies an error.
 func (t *tally) read(e Event) limit.Reading {
 	return limit.Read(limit.Evidence{
 		Kind:     e.Ending,
@@ -69,7 +67,6 @@ func (t *tally) read(e Event) limit.Reading {
 // consequences are failures that may follow a CLI's sleep after a refusal.
 var consequences = []policy.Ending{policy.Disconnected, policy.TimedOut, policy.Killed, policy.Crashed}
 
-// tried records a failed request on standard error.
 func (t *tally) tried(n Try) {
 	if n.Over {
 		return
@@ -131,7 +128,6 @@ func (t *tally) decide(why stop) Event {
 	return t.unended()
 }
 
-// endedItself handles a run with a final event before the process ended.
 func (t *tally) endedItself() Event {
 	r := &t.rep
 	if r.Exit.Code == exitTimeout {
@@ -144,7 +140,6 @@ func (t *tally) endedItself() Event {
 	return t.finished()
 }
 
-// unended handles a run that ended by itself without a final event.
 func (t *tally) unended() Event {
 	r, before := &t.rep, " before a final event"
 	if t.cli.Parse == nil {
@@ -189,7 +184,6 @@ func (t *tally) note(why stop) {
 	}
 }
 
-// finished handles a run whose stream reports success.
 func (t *tally) finished() Event {
 	r := &t.rep
 	t.forgetOlder()
@@ -224,7 +218,6 @@ func (t *tally) noteEnd() {
 	}
 }
 
-// onlyError returns the error that replaces the answer of a run without other work.
 func (t *tally) onlyError() (Event, bool) {
 	if t.rep.ToolCalls > 0 || t.messages > 1 {
 		return Event{}, false
@@ -234,7 +227,6 @@ func (t *tally) onlyError() (Event, bool) {
 	return e, ok && said.Kind != policy.Killed
 }
 
-// forgetOlder drops messages before the last call if the answer is empty.
 func (t *tally) forgetOlder() {
 	if !t.said {
 		t.rep.FinalMessage = ""
@@ -289,7 +281,6 @@ func (t *tally) exitEnding() policy.Ending {
 	return t.cli.Exit(t.rep.Exit.Code)
 }
 
-// stepped handles a stream that ends without a final event after a whole step.
 func (t *tally) stepped() Event {
 	r := &t.rep
 	if t.step.Ending == policy.Completed {

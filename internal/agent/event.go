@@ -196,7 +196,6 @@ func Shorten(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + " …"
 }
 
-// byteOrderMark may begin a file and has no meaning in UTF-8.
 var byteOrderMark = []byte("\uFEFF")
 
 // Line parses a line as a JSON object. Of a truncated or broken line it parses the intact beginning, which suffices

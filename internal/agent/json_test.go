@@ -18,7 +18,7 @@ func TestACutLineKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsNoLine(t *testing.T) {
+func TestNonObjectsAreNoLines(t *testing.T) {
 	for _, line := range []string{"", "  ", "x", `"{\"type\":\"x\"}"`, "[1]", "12"} {
 		if Line([]byte(line)).Exists() {
 			t.Errorf("%q is a line", line)

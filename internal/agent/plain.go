@@ -62,7 +62,6 @@ func onlyRefused(output string) (Event, bool) {
 	return Event{Kind: Notice, Text: first}, refused
 }
 
-// tailLines returns the last n non-blank lines, last first.
 func tailLines(s string, n int) []string {
 	var lines []string
 	for len(s) > 0 && len(lines) < n {

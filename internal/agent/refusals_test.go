@@ -88,7 +88,7 @@ func inspectFile(t *testing.T, file, cli string, now time.Time) agent.Report {
 	return got
 }
 
-func TestWhatTheReasonsNameAfterAGoodEnd(t *testing.T) {
+func TestReasonsAfterAGoodEnd(t *testing.T) {
 	for file, want := range map[string]string{
 		"11-claude-spurious-error-result/claude.jsonl": "only prompt commands are supported",
 		"12-claude-background-killed/claude.jsonl":     "in the background was ended with it: bg1",

@@ -96,7 +96,6 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	return report, errors.Join(err, waitErr)
 }
 
-// watch kills a process that exceeds a limit.
 type watch struct {
 	kill    func()
 	killing sync.WaitGroup
@@ -160,7 +159,6 @@ func (w *watch) end(why stop) {
 	}
 }
 
-// finish ends the watch, and returns why the process was killed.
 func (w *watch) finish(ctx context.Context) stop {
 	w.mu.Lock()
 	w.over = true
@@ -177,7 +175,6 @@ func (w *watch) finish(ctx context.Context) stop {
 	return w.why
 }
 
-// alive handles a sign of life outside the output.
 func (w *watch) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,7 +225,6 @@ func (w *watch) tellTry(n Try) {
 	}
 }
 
-// stopFor returns the reason of a kill by a context.
 func stopFor(cause error) stop {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return stop{ending: policy.TimedOut, reason: "killed: the time for the run is over"}
@@ -279,7 +275,6 @@ func (n Try) stop() stop {
 	return stop{ending: policy.Killed, reason: reason, notice: e}
 }
 
-// maxTryLine limits the parsed part of a line of standard error.
 const maxTryLine = 16 << 10
 
 // tryReader finds failed tries in its input, each line together with the previous one.

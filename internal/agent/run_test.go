@@ -159,7 +159,7 @@ func TestAProcessThatStaysAfterItsFinalEventIsKilledAndItsEndingKept(t *testing.
 }
 
 // Claude Code, told to end, kills its command, hears of it and reports success.
-func TestAFinalEventThatTheKillBroughtAboutIsNoEnding(t *testing.T) {
+func TestFinalEventAfterAKillDoesNotCount(t *testing.T) {
 	for name, last := range map[string]string{"success": sayDone, "failure": `{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized"}}`} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -220,8 +220,8 @@ func TestARealProcessIsRead(t *testing.T) {
 	}
 }
 
-// TestALifeThatTheOutputDoesNotShowIsNoSilence has a model speak for an hour before its CLI prints a word.
-func TestALifeThatTheOutputDoesNotShowIsNoSilence(t *testing.T) {
+// TestOtherSignsOfLifePreventTheKill has a model speak for an hour before its CLI prints a word.
+func TestOtherSignsOfLifePreventTheKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
 		go func() {

@@ -146,7 +146,6 @@ type reading struct {
 	bytes   int64
 }
 
-// stderrHalf limits the head and the tail of standard error in bytes.
 const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string) *reading {

@@ -105,7 +105,7 @@ func TestARejectedCallIsNoEdit(t *testing.T) {
 	}
 }
 
-func TestALimitIsFoundHoweverTheCLIShowsIt(t *testing.T) {
+func TestLimitIsFoundInAnyForm(t *testing.T) {
 	const text = "You've hit your usage limit. Try again in 3 hours 2 minutes."
 	now := at(t, "2026-11-21T08:30:00Z")
 	for _, cli := range append([]string{config.Plain}, allCLIs...) {
@@ -176,7 +176,7 @@ func TestResetsInFieldsAreExact(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRefusalOfThePlanIsNotTakenForOne(t *testing.T) {
+func TestOtherErrorsAreNoUsageLimit(t *testing.T) {
 	for _, c := range []struct {
 		cli, stream, stderr string
 		code                int

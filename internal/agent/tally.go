@@ -163,7 +163,6 @@ func (s *spending) tokens(told policy.Tokens, step bool) policy.Tokens {
 	return s.before.Plus(told)
 }
 
-// cost adds a cost in US dollars like tokens.
 func (s *spending) cost(told float64, step bool) float64 {
 	switch {
 	case step:
@@ -261,7 +260,6 @@ func (t *tally) unearned(e Event) bool {
 	return true
 }
 
-// isAnswer reports whether the last error is the run's answer.
 func (t *tally) isAnswer(text string) bool {
 	if t.notice.Kind == 0 {
 		return false
@@ -276,7 +274,6 @@ func (t *tally) isAnswer(text string) bool {
 	}
 }
 
-// begun is an unanswered call.
 type begun struct {
 	edits    []policy.Edit
 	id       uint64 // hash of the call's id; named if it has one
@@ -324,7 +321,6 @@ func (b *begun) author(text string) {
 // hash hashes a call's id or place with the stream's seed, so agents cannot cause collisions.
 func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
-// ended is the last call of an id.
 type ended struct {
 	place, call uint64
 	told        bool    // also reported at its start
@@ -385,7 +381,6 @@ func (t *tally) retold(e Event) int {
 	})
 }
 
-// repeats reports whether a starting call equals the last answered one in place and arguments.
 func (b begun) repeats(last ended, e Event) bool {
 	if e.Place == "" {
 		return false
@@ -517,7 +512,6 @@ func (t *tally) stands(e Event, last ended) bool {
 	return false
 }
 
-// end counts an answered call.
 func (t *tally) end(b begun, a answer) {
 	if b.named {
 		t.past.Add(b.id, ended{place: b.place, call: b.call, told: b.told})

@@ -81,9 +81,9 @@ func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsALongWaitIsItsConsequence has CLIs announce a wait after a refusal and end with something else: when Pawl
+// TestFailureAfterALongWaitIsTheRefusal has CLIs announce a wait after a refusal and end with something else: when Pawl
 // ends them, and in a log of a run that nobody ended.
-func TestWhatFollowsALongWaitIsItsConsequence(t *testing.T) {
+func TestFailureAfterALongWaitIsTheRefusal(t *testing.T) {
 	geminiLost := `{"type":"result","status":"error","error":{"type":"Error","message":"fetch failed"},"stats":{}}` + "\n"
 	for name, c := range map[string]struct {
 		stderr, stdout string
@@ -133,8 +133,8 @@ func TestACLIThatWorksIsNotAsleep(t *testing.T) {
 	})
 }
 
-// TestARefusalThatWasOvercomeIsForgotten has opencode log a refusal and finish.
-func TestARefusalThatWasOvercomeIsForgotten(t *testing.T) {
+// TestOvercomeRefusalDoesNotCount has opencode log a refusal and finish.
+func TestOvercomeRefusalDoesNotCount(t *testing.T) {
 	out := `{"type":"step_start","sessionID":"ses_1","part":{}}` + "\n" + `{"type":"text","sessionID":"ses_1","part":{"id":"p","text":"Done."}}` + "\n" +
 		`{"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop","tokens":{"input":5,"output":1},"cost":0}}` + "\n"
 	got, err := agent.Inspect(strings.NewReader(out), stream(config.OpenCode), agent.InspectOptions{Stderr: opencodeAsk + opencodeQuota + opencodeAsk, Exit: &agent.Exit{}})

@@ -100,7 +100,6 @@ func (c *Watcher) onDuty(ctx context.Context) bool {
 	return mine
 }
 
-// warn logs an error, unless the server stops.
 func (c *Watcher) warn(ctx context.Context, err error, what string) {
 	if err != nil && ctx.Err() == nil {
 		c.handlers.Log.Warn().Err(err).Msg(what)
@@ -111,7 +110,6 @@ func (c *Watcher) warn(ctx context.Context, err error, what string) {
 // 5,000 requests per hour.
 const PollEvery = 3 * time.Second
 
-// longestPoll limits the wait while GitHub fails.
 const longestPoll = time.Minute
 
 // Poll stores deliveries from GitHub's list while it is this node's duty, until ctx ends. GitHub also lists
@@ -204,7 +202,6 @@ type Counts struct {
 	Taken, Gone int
 }
 
-// firstStartKey is the shared key of Pawl's first start.
 const firstStartKey = "first-start"
 
 // startSlack allows for GitHub's clock being behind.

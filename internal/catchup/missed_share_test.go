@@ -27,7 +27,7 @@ func (w *house) missMany(n int) {
 
 // Of a long list whose end GitHub does not give, the beginning is taken in, and
 // the rest when the list can be read.
-func TestAListThatBreaksOffLosesNothingThatItNamed(t *testing.T) {
+func TestBrokenListKeepsItsDeliveries(t *testing.T) {
 	w := newHouse(t)
 	w.missMany(250)
 	w.GitHub.Inject(fakegithub.Fault{Route: "GET /app/hook/deliveries", Status: 500, Skip: 1, Times: -1})
@@ -44,7 +44,7 @@ func TestAListThatBreaksOffLosesNothingThatItNamed(t *testing.T) {
 }
 
 // Of three nodes that begin together one looks; the others would find the same.
-func TestOfNodesThatBeginTogetherOneCatchesUp(t *testing.T) {
+func TestOneNodeCatchesUp(t *testing.T) {
 	w := newHouse(t)
 	const missed, nodes = 300, 3
 	w.missMany(missed)

@@ -79,7 +79,7 @@ func TestAnOutageOf71HoursIsMadeGoodOnceAndWhole(t *testing.T) {
 	}
 }
 
-func TestARedeliveryOfWhatWasTakenInHasNoSecondEffect(t *testing.T) {
+func TestRedeliveryHasNoSecondEffect(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	w.GitHub.Drop("issue_comment", 1)
@@ -96,7 +96,7 @@ func TestARedeliveryOfWhatWasTakenInHasNoSecondEffect(t *testing.T) {
 	w.missed(w.watcher(), 0)
 }
 
-func TestWhatPawlRefusedIsTakenIn(t *testing.T) {
+func TestDeliveriesRefusedByPawlAreStored(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	w.serve("another secret of some length")
@@ -113,7 +113,7 @@ func TestWhatPawlRefusedIsTakenIn(t *testing.T) {
 	}
 }
 
-func TestThePayloadsOfEventsThatPawlDoesNotReadAreNotFetched(t *testing.T) {
+func TestUnreadPayloadsAreNotFetched(t *testing.T) {
 	w := newHouse(t)
 	w.GitHub.SetWebhookURL("")
 	w.GitHub.Ping()
@@ -126,7 +126,7 @@ func TestThePayloadsOfEventsThatPawlDoesNotReadAreNotFetched(t *testing.T) {
 	}
 }
 
-func TestADeliveryThatGitHubCannotGiveHoldsUpNoOther(t *testing.T) {
+func TestUnavailableDeliveryBlocksNoOther(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	w.Handle()
@@ -148,7 +148,7 @@ func TestADeliveryThatGitHubCannotGiveHoldsUpNoOther(t *testing.T) {
 	w.missed(c, 1)
 }
 
-func TestOnlyAListThatGitHubGaveCounts(t *testing.T) {
+func TestFailedListDoesNotCount(t *testing.T) {
 	w := newHouse(t)
 	c, listed := w.watcher(), 0
 	c.Listed = func() { listed++ }
@@ -183,7 +183,7 @@ func TestALookEndsWhereTheLastOneBegan(t *testing.T) {
 	}
 }
 
-func TestAMissedPayloadThatCannotBeReadIsKeptUnread(t *testing.T) {
+func TestUnparsableMissedPayloadIsKept(t *testing.T) {
 	w := newHouse(t)
 	w.GitHub.SetWebhookURL("")
 	w.GitHub.Send("issues", []byte(`""`))
@@ -253,7 +253,7 @@ func TestTheReconciliationWaitsForTheDeliveriesButNotForever(t *testing.T) {
 	w.newRemarks(issue, "+ /pawl retry", "+ /pawl status", "+ /pawl resume")
 }
 
-func TestADatabaseThatIsNewDoesNotDoTheOrdersOfTheLastDays(t *testing.T) {
+func TestNewDatabaseRunsNoOldCommands(t *testing.T) {
 	w := newHouse(t)
 	w.GitHub.SetWebhookURL("")
 	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
@@ -277,7 +277,7 @@ func TestADatabaseThatIsNewDoesNotDoTheOrdersOfTheLastDays(t *testing.T) {
 	w.missed(w.watcher(), 1)
 }
 
-func TestPayloadsThatFailHoldUpNoOtherAndAreGivenUpInTheEnd(t *testing.T) {
+func TestFailingPayloadsBlockNoOther(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	w.GitHub.SetWebhookURL("")

@@ -117,7 +117,6 @@ func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) 
 	return l.found, errors.Join(append(l.errs, err)...)
 }
 
-// maxLogs limits the logs read for a repository's data.
 const maxLogs = 20
 
 // repoOf returns the threads' repository with its installation, from the first readable log.

@@ -90,7 +90,7 @@ func TestTheReconciliationAfterWebhooksFindsNothing(t *testing.T) {
 	w.reconciled(w.watcher(), 0)
 }
 
-func TestALostEditIsNobodys(t *testing.T) {
+func TestMissedEditHasNoEditor(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	id, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "Hm.")
@@ -110,7 +110,7 @@ func TestALostEditIsNobodys(t *testing.T) {
 
 // A bot that may write edits what a writer wrote: before, that counted as the
 // writer's as soon as the reconciliation saw it first.
-func TestWhatABotMadeOfAWritersTextIsNotTheWriters(t *testing.T) {
+func TestBotsEditIsNotTheWriters(t *testing.T) {
 	for name, lost := range map[string]bool{"its webhooks are lost": true, "its webhooks come late": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newHouse(t)
@@ -144,7 +144,7 @@ func TestWhatABotMadeOfAWritersTextIsNotTheWriters(t *testing.T) {
 	}
 }
 
-func TestWhatWasSaidBeforePawlListenedStaysUnheard(t *testing.T) {
+func TestRemarksBeforeTheFirstStartAreIgnored(t *testing.T) {
 	w := newHouse(t)
 	_, err := w.GitHub.PushCommit(t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: "topic", Message: "Two", Files: map[string]string{"a.txt": "two\n"}})
 	w.Must(err)
@@ -263,7 +263,7 @@ func TestAWebhookDuringTheReconciliationCountsOnce(t *testing.T) {
 	w.newRemarks(issue, "+ /pawl retry", "+ /pawl resume", unnamed("/pawl resume"))
 }
 
-func TestAThreadThatFailsHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
+func TestFailingThreadBlocksNoOther(t *testing.T) {
 	for threads, found := range map[int][]int{50: {1, 0, 0, 0}, 1: {0, 0, 1, 0}} {
 		t.Run(fmt.Sprint(threads, " threads a look"), func(t *testing.T) {
 			w := newHouse(t)
@@ -325,7 +325,7 @@ func TestRepositoriesGoByTurns(t *testing.T) {
 }
 
 // An hour of looks, of which GitHub counts every request against the installation.
-func TestAnInstallationCostsAtMostSixtyRequestsAnHourHoweverManyRepositoriesItHas(t *testing.T) {
+func TestIdleInstallationCostsAtMostSixtyRequests(t *testing.T) {
 	w := newHouse(t)
 	const repos, looks = 30, 12
 	for i := range repos {

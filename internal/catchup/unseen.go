@@ -116,7 +116,6 @@ type comparison struct {
 	about  handlers.Activity // common part of the activities
 }
 
-// unseen returns GitHub's changes that the log lacks.
 func (c comparison) unseen() []handlers.Activity {
 	var activities []handlers.Activity
 	if c.remote.Number == c.thread.Number {
@@ -252,7 +251,6 @@ func (c comparison) stateChange() []handlers.Activity {
 	return c.change(what, cmp.Or(now.ClosedBy.Login, "somebody"), "", key)
 }
 
-// newHead returns a new head commit of an open pull request.
 func (c comparison) newHead() []handlers.Activity {
 	now := c.remote
 	if now.State == "closed" || !now.IsPull() {

@@ -48,7 +48,6 @@ func public(ip netip.Addr) bool {
 	return ip.Zone() == "" && in(globalUnicast) && !slices.ContainsFunc(notPublic6, in)
 }
 
-// own reports whether an address is this machine's.
 func own(ip netip.Addr) bool {
 	list, err := net.InterfaceAddrs()
 	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {

@@ -170,7 +170,6 @@ func (p *Proxy) judge(asked, usual string) (address string, err error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// dial connects to a judged name at a checked address.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTime, Resolver: p.Resolver, ControlContext: p.control}
 	c, err := d.DialContext(ctx, "tcp", address)
@@ -202,7 +201,6 @@ func (p *Proxy) forget(c net.Conn) {
 	delete(p.open, c)
 }
 
-// fail answers a failed request, and records a refusal.
 func (p *Proxy) fail(w http.ResponseWriter, asked string, err error) {
 	if r, ok := errors.AsType[refusal](err); ok {
 		name := p.note(asked, r)

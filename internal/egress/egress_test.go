@@ -165,7 +165,7 @@ func TestAListedNameIsReachedAndCounted(t *testing.T) {
 	}
 }
 
-func TestWhatComesDownIsBounded(t *testing.T) {
+func TestDownloadIsLimited(t *testing.T) {
 	for _, bounded := range []bool{false, true} {
 		s := newStand(t, map[string]string{"example.com": "127.0.0.1"}, "example.com:TLS", "example.com:PLAIN")
 		if bounded {
@@ -195,7 +195,7 @@ func TestWhatComesDownIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotListedIsRefusedWithASentence(t *testing.T) {
+func TestUnlistedHostIsRefusedWithAMessage(t *testing.T) {
 	s := newStand(t, map[string]string{"example.com": "127.0.0.1", "other.example.com": "127.0.0.1"}, "example.com:TLS", "example.com:PLAIN", "*.sub.example.com:TLS")
 	for _, target := range []string{
 		"other.example.com:" + s.tlsPort, "example.com:1", "example.com.:" + s.tlsPort, "127.0.0.1:" + s.tlsPort, "127.1:" + s.tlsPort, "2130706433:" + s.tlsPort,
@@ -263,7 +263,7 @@ func TestEachPlainRequestIsJudged(t *testing.T) {
 	}
 }
 
-func TestTheNameInsideATunnelIsTheNameThatWasAskedFor(t *testing.T) {
+func TestTunnelNameMustMatchTheRequest(t *testing.T) {
 	s := newStand(t, map[string]string{"example.com": "127.0.0.1"}, "example.com:TLS")
 	for inside, want := range map[string]bool{"example.com": true, "EXAMPLE.com": true, "other.example.com": false, "example.com.evil.org": false} {
 		got := get(t, s.client(inside), "https://example.com:"+s.tlsPort+"/")

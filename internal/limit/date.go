@@ -21,7 +21,6 @@ type clock struct {
 	zone                 *time.Location
 }
 
-// on returns the clock time `days` days after now, in the clock's zone.
 func (c clock) on(now time.Time, days int) time.Time {
 	y, m, d := now.In(c.zone).Date()
 	return time.Date(y, m, d+days, c.hour, c.minute, c.second, 0, c.zone)
@@ -78,7 +77,6 @@ func readClock(s string, zone *time.Location) (clock, string, bool) {
 	return c, rest, ok
 }
 
-// hourOf returns an hour of the day, with AM, PM or ""; above 23 if invalid.
 func hourOf(hour int, half string) int {
 	switch {
 	case half == "":
@@ -236,7 +234,6 @@ func readDate(s string) (date, string, bool) {
 	return date{}, "", false
 }
 
-// dayTime parses "tomorrow at 9am" and "Monday 18:00".
 func dayTime(s string, now time.Time, zone *time.Location) time.Time {
 	m := dayName.FindStringSubmatch(s)
 	if m == nil {
@@ -280,7 +277,6 @@ var monthNames = [...]string{
 	time.December:  "dec dez déc dic дек gru ara",
 }
 
-// monthOf returns a month by number or first letters; 0 for none.
 func monthOf(name string) time.Month {
 	if n := atoi(name); n > 0 {
 		return time.Month(n)
@@ -296,7 +292,6 @@ func monthOf(name string) time.Month {
 	return 0
 }
 
-// atoi parses matched digits; empty is 0.
 func atoi(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n

@@ -114,7 +114,6 @@ func errorOf(e gjson.Result) gjson.Result {
 	return e
 }
 
-// statusOf returns an error's code as an HTTP status; 0 for none.
 func statusOf(e gjson.Result) int {
 	n, _ := strconv.Atoi(e.Get("code").String()) // 0 for words
 	switch n / 100 {
@@ -143,7 +142,6 @@ var (
 	httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"(?:status_?)?code"\s*:|(?:status|response)(?:[ _-]?code)?["']?[:=]?|error code:|(?:returned|responded with|answered|received|got)(?: an?)?(?: http)?(?: error)?|http(?:/\d(?:\.\d)?)?|^\[?(?:error:? )?)\s*([45]\d\d)\b`)
 )
 
-// jsonIn returns a message's JSON, perhaps truncated; empty for none.
 func jsonIn(message string) string {
 	at := bodyStart.FindStringIndex(message)
 	if at == nil {
@@ -152,7 +150,6 @@ func jsonIn(message string) string {
 	return message[at[0]:]
 }
 
-// structured reports whether the evidence is more than a text.
 func (e Evidence) structured() bool {
 	if e.Seen == Gateway {
 		return true

@@ -74,7 +74,6 @@ func emptyWindows(h http.Header, received time.Time) time.Time {
 
 var anthropicWindow = regexp.MustCompile(`^(Anthropic-Ratelimit-.*-)Remaining$`)
 
-// number parses a non-negative number; -1 for none.
 func number(s string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(n) || n < 0 {

@@ -37,7 +37,6 @@ func mentionedAt(text, cue string) bool {
 	}
 }
 
-// about returns the text around a position.
 func about(text string, at int) string {
 	after := text[min(len(text), at+around):min(len(text), at+longestWord)]
 	next := strings.TrimLeft(after, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -129,7 +129,6 @@ func (e Evidence) outranked(said policy.Ending) policy.Ending {
 	return cmp.Or(e.Kind, said)
 }
 
-// kind judges by the words, then the names, then the status.
 func (e Evidence) kind() policy.Ending {
 	if e.page() {
 		return policy.Disconnected
@@ -157,7 +156,6 @@ func (e Evidence) kind() policy.Ending {
 	return cmp.Or(e.refusal(said), e.rest(own))
 }
 
-// refusal returns the limit by the words, the names or the status.
 func (e Evidence) refusal(said policy.Ending) policy.Ending {
 	switch {
 	case e.Status >= 500, e.named(sentence.crowded):
@@ -189,7 +187,6 @@ func (e Evidence) login() policy.Ending {
 	return ""
 }
 
-// names returns the error's names, unchanged and as words, one per line.
 func (e Evidence) names() string {
 	all := ""
 	for _, name := range e.Names {
@@ -198,7 +195,6 @@ func (e Evidence) names() string {
 	return all
 }
 
-// rest classifies other errors by the table of wordings or the status.
 func (e Evidence) rest(own string) policy.Ending {
 	ending := worded(e.own + e.names())
 	if ending == "" && e.own != e.Message {
@@ -278,7 +274,6 @@ func (e Evidence) namedUsage(said policy.Ending) bool {
 	})
 }
 
-// hasteNamed reports whether a name means too much at once.
 func (e Evidence) hasteNamed() bool { return e.nameMatches(hasteName) || e.named(sentence.hurried) }
 
 // said returns the limit by the message's words: usage_limit, overloaded, rate_limited or none. In an error about the
@@ -372,7 +367,6 @@ func (e Evidence) ofAccount(kind policy.Ending) bool {
 	return true
 }
 
-// modelOnly matches a used-up limit of one model.
 var modelOnly = regexp.MustCompile(`\b(?:this|the|selected|requested) model\b|\bmodel \S+|\bfor (?:gpt|claude|gemini|opus|sonnet|haiku|fable)`)
 
 // reset returns the limit's end and its source: a field, a header, else the sentence.

@@ -70,7 +70,6 @@ func windowOf(text string) (longest time.Duration) {
 	return longest
 }
 
-// resetTime is ResetTime, with zero for none.
 func resetTime(text string, now time.Time, zone *time.Location) time.Time {
 	if m := epochField.FindStringSubmatch(text); m != nil {
 		if at := unix(m[1]); !at.IsZero() {
@@ -101,7 +100,6 @@ func resetTime(text string, now time.Time, zone *time.Location) time.Time {
 // hoursLeft matches a duration written like a clock time.
 var hoursLeft = regexp.MustCompile(`(?i)^(\d{1,3}):(\d{2})(?::(\d{2}))?(\s*[ap]\.?m)?\b`)
 
-// in matches a text that ends with the word "in".
 var in = regexp.MustCompile(`(?i)(?:^|\s)in\s*$`)
 
 // countdown parses "in 2:30:00".

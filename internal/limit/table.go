@@ -187,7 +187,6 @@ var families = []family{
 	}},
 }
 
-// rule is a compiled family.
 type rule struct {
 	ending  policy.Ending
 	words   string

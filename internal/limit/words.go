@@ -91,10 +91,8 @@ func plainWords(text string) string {
 	return strings.ToLower(text)
 }
 
-// sentence is a refusal's sentence after plainWords.
 type sentence string
 
-// outspent reports whether the account has used up something.
 func (s sentence) outspent() bool {
 	text := string(s)
 	window := longWindow.MatchString(text)
@@ -122,7 +120,6 @@ func (s sentence) outspent() bool {
 // excluded reports whether the account's plan lacks the requested thing.
 func (s sentence) excluded() bool { return lackWords.MatchString(string(s)) }
 
-// hurried reports whether too much came at once.
 func (s sentence) hurried() bool {
 	text := string(s)
 	if longWindow.MatchString(text) {

@@ -102,7 +102,6 @@ func (p *player) take(e entry) error {
 	return nil
 }
 
-// separate reports whether to decide before an event.
 func (p *player) separate(e entry) bool {
 	switch e.Kind {
 	case thread.KindAttemptStarted, thread.KindDecision:
@@ -286,7 +285,6 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 	}
 }
 
-// end applies an attempt's effects on its account and backend.
 func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
 	if v := l.Severity.Loop(a.Receipt); v.Class != policy.None {

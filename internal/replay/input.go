@@ -150,7 +150,6 @@ func isWrapper(start []byte) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// eachLine calls visit with each non-blank line, truncated like a stream's.
 func eachLine(r io.Reader, visit func([]byte)) error {
 	return agent.ReadLines(r, func(line []byte) {
 		if len(line) > 0 {

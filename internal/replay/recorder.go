@@ -50,10 +50,8 @@ func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 	r.entries = append(r.entries, entry{Event: thread.Event{Seq: r.seq, Kind: kind, At: r.at, Data: b}, Echo: echo, Untimed: untimed})
 }
 
-// maxRemark limits the displayed part of a remark.
 const maxRemark = 500
 
-// remark records a request for work.
 func (r *recording) remark(at time.Time, echo bool, said string) {
 	r.add(thread.KindFeedback, at, echo, thread.Feedback{
 		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: render.Line(said, maxRemark), Text: render.Line(said, maxRemark),
@@ -94,14 +92,12 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	return e
 }
 
-// note adds a remark about the whole recording, once.
 func (r *recording) note(n string) {
 	if !slices.Contains(r.notes, n) {
 		r.notes = append(r.notes, n)
 	}
 }
 
-// estimated explains progress without trees.
 const estimated = "Progress is an estimate: it says whether the agent reported file changes; what its shell commands changed is unknown."
 
 // runHead limits the output used to detect the CLI, in bytes.

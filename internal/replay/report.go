@@ -185,7 +185,6 @@ func (r Report) summary() string {
 	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, render.Label(r.Rule), saved, limits)
 }
 
-// maxCell limits a table cell in characters.
 const maxCell = 200
 
 func Streams() []string { return append(config.CLIs(), config.Plain) }

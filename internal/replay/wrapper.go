@@ -83,7 +83,6 @@ func (r *wrapped) underWay() bool {
 	return r.events > 0 && !r.over
 }
 
-// cut passes on an incomplete object.
 func (w *wrapper) cut() {
 	if w.objects.open() {
 		w.event(w.objects.drop())
@@ -125,7 +124,6 @@ func (w *wrapper) mark(line []byte) bool {
 	return true
 }
 
-// maxBackend limits a backend's name in characters.
 const maxBackend = 40
 
 var (
@@ -228,7 +226,6 @@ func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
 	return at.UTC(), string(m[2]), line[len(m[0]):], true
 }
 
-// maxMark limits the text searched for a mark.
 const maxMark = 200
 
 // spoken returns a line's text without leading symbols.

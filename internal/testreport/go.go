@@ -138,7 +138,6 @@ func (g *goReader) inside(s string) bool {
 	return true
 }
 
-// outside reports whether a line has too little indentation for the open test's text.
 func (g *goReader) outside(s string) bool {
 	if g.whole || strings.TrimSpace(s) == "" {
 		return false

@@ -190,7 +190,6 @@ func (j *junitReader) endCase() {
 	j.inCase = false
 }
 
-// withoutRepetition removes a first line that the text repeats.
 func withoutRepetition(s string) string {
 	first, rest, _ := strings.Cut(s, "\n")
 	if first != "" && strings.Contains(rest, first) {

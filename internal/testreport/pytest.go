@@ -171,7 +171,6 @@ func (p *pytestTraces) of(name string, setup bool) string {
 	return found.text.text()
 }
 
-// settle records failures that no summary names.
 func (p *pytestTraces) settle(f *failures, states []policy.Failing) {
 	for _, t := range states {
 		f.add(t.Name, cmp.Or(p.of(t.Name, false), p.of(t.Name, true)))

@@ -5,7 +5,6 @@ import (
 	"sync"
 )
 
-// runners lists the known runners in order of trying.
 var runners = []struct {
 	name   string
 	starts string // matches the first line of interest; "" for any
@@ -86,7 +85,6 @@ func (r *ruled) report() Report {
 
 var forms sync.Map // of compiled patterns
 
-// form compiles a pattern once per process.
 func form(pattern string) *regexp.Regexp {
 	known, ok := forms.Load(pattern)
 	if !ok {
@@ -176,7 +174,6 @@ func (t *tally) count(passed, failed, skipped int) bool {
 
 func (t *tally) tests() int { return t.passed + t.failed + t.skipped }
 
-// report returns the report by the runner's own numbers.
 func (t *tally) report() Report {
 	t.close()
 	for _, f := range t.tree.list {

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// totalsOnly names runners with only totals.
 const totalsOnly = "summary"
 
 // summaries reads the totals of runners without their own reader. A total is one line, or a few close lines, with
@@ -193,7 +192,6 @@ func (l *scanned) heads(t total) []string {
 
 func (t total) heading() bool { return t.empty() && t.says.has(ofTests) }
 
-// add merges a line's counts into the open total.
 func (s *summaries) add(t total, depth int) {
 	if t.heading() && s.open.empty() && t.says.has(aVerdict) {
 		s.open, s.near, s.depth = t, 0, depth

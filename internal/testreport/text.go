@@ -34,7 +34,6 @@ func clip(s string, n int) string {
 	return render.Head(s, n-len(mark)) + mark
 }
 
-// block collects the lines of one failure.
 type block struct {
 	b     strings.Builder
 	lines int

@@ -68,7 +68,6 @@ func repeat(commands []string, open func() (Trial, error)) (v policy.Verified, e
 	return v, err
 }
 
-// maxFailureTexts limits one command's failure texts in bytes.
 const maxFailureTexts = 64 << 10
 
 // Count adds test reports to a result. A failure in several reports counts once.

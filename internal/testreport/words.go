@@ -112,7 +112,6 @@ func groupOf(key string) int {
 	return groupSkipped
 }
 
-// says describes a total's words.
 type says int
 
 const (
@@ -235,7 +234,6 @@ func (l *scanned) cut(line string) bool {
 	return true
 }
 
-// cutting is a line while it is cut.
 type cutting struct {
 	done          []segment
 	segment              // current

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAdditionsAreWhatAnEditPutIn(t *testing.T) {
+func TestAdditionsOfAnEdit(t *testing.T) {
 	for _, tc := range []struct {
 		name, from, to string
 		want           []string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestThanksAndBareApprovalsAskForNothing(t *testing.T) {
+func TestThanksAskForNothing(t *testing.T) {
 	nothing := []string{
 		"Thanks!", "LGTM", "👍", "🎉🎉", ":tada: :+1:", "+1", "Looks good to me, thank you!", "Great work 🚀", "Approved.", "ok", "Nice, ship it!",
 		"Thanks @ada for the quick fix!", "Thank you so much for fixing the parser.", "Thanks for that!", "thx for looking into it 🙏", "> the parser is slow\n\nthanks", "...", "very nice", "@pawl thanks!",
@@ -26,7 +26,7 @@ func TestThanksAndBareApprovalsAskForNothing(t *testing.T) {
 	}
 }
 
-func TestWordsThatWereWorkedOnAreNoNewFeedback(t *testing.T) {
+func TestRepeatedWordsAreNoFeedback(t *testing.T) {
 	said := onOwnPull(func(s *Scene) { s.Said = []string{"Please add\na test."} })
 	judgeAll(t, []judged{
 		{"the same words", comment("Please  add a test."), said, "for the same words before"},
@@ -39,7 +39,7 @@ func TestWordsThatWereWorkedOnAreNoNewFeedback(t *testing.T) {
 	})
 }
 
-func TestWhatMovesByItselfInADescriptionIsNoContent(t *testing.T) {
+func TestCountersInADescriptionAreNoContent(t *testing.T) {
 	often := []string{"Port 80. Seats: 41", "Port 80. Seats: 42", "Port 80. Seats: 43", "Port 80. Seats: 44"}
 	for _, tc := range []struct {
 		was, now string
@@ -81,7 +81,7 @@ func TestWhatMovesByItselfInADescriptionIsNoContent(t *testing.T) {
 	}
 }
 
-func TestCopiesOfPawlsTextsAreKnownAsItsOwn(t *testing.T) {
+func TestCopiesOfPawlsTextsAreRecognised(t *testing.T) {
 	const text = "<!-- pawl:status acme/wheel#7 -->\n**Done after 1 attempt: no verify command ran**\n\n- attempt 1 by [mine](https://example.org/1) changed the tree in 12 s\n" +
 		"- A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work.\n<details><summary>What was asked</summary>\n\n```\nPlease add a second line to the file.\n```\n" +
 		"The agent's last message:\n\n```text\nDone. I could also make the parser accept an empty input, without an error.\n```\n</details>\n"

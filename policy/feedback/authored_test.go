@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestARemarkIsTheAgentsWhenAllItsWordsStandInARowInWhatItWrote(t *testing.T) {
+func TestAgentsRemarkIsRecognisedByItsWords(t *testing.T) {
 	word := rapid.StringMatching(`[ab]{1,3}`)
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(word, 4, 40).Draw(t, "text")
@@ -30,7 +30,7 @@ func TestARemarkIsTheAgentsWhenAllItsWordsStandInARowInWhatItWrote(t *testing.T)
 	})
 }
 
-func TestAFewWordsMustStandInWhatWasPosted(t *testing.T) {
+func TestShortRemarkMustBePosted(t *testing.T) {
 	var w Authored
 	if w.Add("I am done with the comments.", false) {
 		t.Error("what was only said posts")
@@ -46,7 +46,7 @@ func TestAFewWordsMustStandInWhatWasPosted(t *testing.T) {
 	}
 }
 
-func TestWhatWasLoggedIsNotFresh(t *testing.T) {
+func TestLoggedRunsAreNotFresh(t *testing.T) {
 	var w, read Authored
 	w.Add("one two three four five", false)
 	first := w.Fresh()
@@ -63,7 +63,7 @@ func TestWhatWasLoggedIsNotFresh(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptOfAnAgentsTextsIsBounded(t *testing.T) {
+func TestAgentTextsAreBounded(t *testing.T) {
 	var w Authored
 	var long strings.Builder
 	for i := range 4 * maxRuns {
@@ -86,7 +86,7 @@ func TestWhatIsKeptOfAnAgentsTextsIsBounded(t *testing.T) {
 	}
 }
 
-func TestTextsThatOnlyRepeatThemselvesAreNotReadForEver(t *testing.T) {
+func TestRepetitiveTextsAreBounded(t *testing.T) {
 	w := Authored{size: maxRuns * maxPerRun}
 	w.Add("these words are said after that", false)
 	if w.Add("gh issue comment 7 --body 'and these are posted'", true); w.Wrote("these words are said") || !w.Wrote("and these are posted") {
@@ -94,7 +94,7 @@ func TestTextsThatOnlyRepeatThemselvesAreNotReadForEver(t *testing.T) {
 	}
 }
 
-func TestWhatMayPostIsKnownInAnyCase(t *testing.T) {
+func TestPostingIsRecognisedInAnyCase(t *testing.T) {
 	for text, want := range map[string]bool{
 		"gh issue comment 7": true, "GH pr view": true, "/usr/bin/CURL -d @body": true, "add_issue_Comment": true, "post-Comments": true, "https://api.GitHub.com": true,
 		"": false, "ghost": false, "curly": false, "commented": false, "echo done": false,
@@ -105,7 +105,7 @@ func TestWhatMayPostIsKnownInAnyCase(t *testing.T) {
 	}
 }
 
-func TestEachPartOfAnEditMustBeAnAgents(t *testing.T) {
+func TestEveryPartOfAnEditMustMatch(t *testing.T) {
 	var a, b Authored
 	a.Add("the first of these parts", false)
 	b.Add("the second of these parts", false)

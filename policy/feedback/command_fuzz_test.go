@@ -40,7 +40,7 @@ var hidings = map[string]func(string) string{
 	"quotation in HTML": func(s string) string { return "<blockquote>\n" + strings.ReplaceAll(unixLines(s), "</", "") },
 }
 
-func TestACommandThatIsHiddenIsNeverFound(t *testing.T) {
+func TestHiddenCommandIsIgnored(t *testing.T) {
 	for name, hide := range hidings {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -53,7 +53,7 @@ func TestACommandThatIsHiddenIsNeverFound(t *testing.T) {
 	}
 }
 
-func TestACommandBelowQuotesIsFound(t *testing.T) {
+func TestCommandBelowQuotesIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := hidings["quote"](anyMarkdown().Draw(t, "text")) + "\n\n/pawl retry"
 		if c, ok := ParseCommand(body, "pawl"); !ok || c.Name != "retry" {

@@ -78,7 +78,7 @@ func TestCommandsAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCommand(t *testing.T) {
+func TestNonCommandsAreIgnored(t *testing.T) {
 	for _, tc := range []struct{ name, body string }{
 		{"nothing", ""},
 		{"words in a line", "please /pawl solve"},

@@ -85,7 +85,7 @@ func TestTheDiffIsUnifiedWithThreeLinesOfContext(t *testing.T) {
 	}
 }
 
-func TestContentKeepsWhatMarkdownMeans(t *testing.T) {
+func TestContentKeepsMarkdown(t *testing.T) {
 	got := Content("\r\n# Title  \r\n\r\n\r\n- [x] a\r\n    - b\r\n\r\n<!-- template -->\r\n```go\r\n\tx := 1\r\n```\r\n")
 	want := "# Title\n\n- [ ] a\n    - b\n\n```\n\tx := 1\n```"
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // The messages are those that the sources in outside.go quote.
-func TestGitHubsOwnFailuresLieOutsideOfTheWork(t *testing.T) {
+func TestGitHubsFailuresAreOutsideTheWork(t *testing.T) {
 	const exit = ".github:40: Process completed with exit code 143.\n"
 	for _, c := range []struct{ name, text, kind string }{
 		{"failed payments", ".github:1: The job was not started because recent account payments have failed or your spending limit needs to be increased. Please check the 'Billing & plans' section in your settings", billing},
@@ -33,7 +33,7 @@ func TestGitHubsOwnFailuresLieOutsideOfTheWork(t *testing.T) {
 	}
 }
 
-func TestWhatTheWorkMayHaveCausedIsNotOutside(t *testing.T) {
+func TestOtherFailuresAreNotOutside(t *testing.T) {
 	const lost = ".github:1: The hosted runner: GitHub Actions 8 lost communication with the server.\n"
 	for name, text := range map[string]string{
 		"nothing":                              "",
@@ -62,7 +62,7 @@ func TestWhatTheWorkMayHaveCausedIsNotOutside(t *testing.T) {
 
 // What a failing test adds to GitHub's sentences can only make the failure the
 // work's.
-func TestAFurtherFailureNeverLiesOutside(t *testing.T) {
+func TestFurtherFailureIsNotOutside(t *testing.T) {
 	own := []string{"The operation was canceled.", "The runner has received a shutdown signal.", "Process completed with exit code 1.",
 		"The job was not started because your account is locked due to a billing issue."}
 	rapid.Check(t, func(t *rapid.T) {

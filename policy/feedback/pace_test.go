@@ -66,7 +66,7 @@ func TestRemarksOfAProgramAreKnown(t *testing.T) {
 
 // People's intervals are simulated, as few of them are recorded: spread as waiting times
 // are, or over orders of magnitude, each sequence with a pace of its own.
-func TestPeopleAreHardlyEverTakenForAProgram(t *testing.T) {
+func TestUsersAreSeldomTakenForAProgram(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const sequences, remarks = 10_000, 30
 	for name, gap := range map[string]func(mean float64) float64{

@@ -9,7 +9,7 @@ import (
 
 var reviewer, reader = Actor{ID: 5, Login: "reviewer[bot]", Type: "Bot"}, Actor{ID: 6, Login: "ada", Type: "User"}
 
-func TestHowMuchARemarkMattersIsReadFromItsMark(t *testing.T) {
+func TestSeverityComesFromTheMark(t *testing.T) {
 	for text, want := range map[string]int{
 		// Conventional Comments.
 		"nitpick: rename it":                    Minor,
@@ -61,7 +61,7 @@ func TestHowMuchARemarkMattersIsReadFromItsMark(t *testing.T) {
 	}
 }
 
-func TestWhatARemarkOfAReviewIs(t *testing.T) {
+func TestReviewRemarksAreRecognised(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		r    Remark

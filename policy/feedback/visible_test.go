@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestOnlyWhatAReaderSeesIsVisible(t *testing.T) {
+func TestVisibleTextIsWhatReadersSee(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"plain text", "Fix the parser.\n\n\t- now", "Fix the parser.\n\n\t- now"},
 		{"other scripts", "日本語 العربية हिन्दी \u0600١ 👩", "日本語 العربية हिन्दी \u0600١ 👩"},
@@ -108,8 +108,8 @@ var unseenTexts = map[string]string{
 	"deep nesting":                       strings.Repeat("> ", 60) + "<b title=EVIL>",
 }
 
-// TestWhatIsNotSeenIsNoPartOfTheTask writes each of them into all kinds of places. Of what a reader sees there nothing goes.
-func TestWhatIsNotSeenIsNoPartOfTheTask(t *testing.T) {
+// TestHiddenTextIsNotInTheTask writes each of them into all kinds of places. Of what a reader sees there nothing goes.
+func TestHiddenTextIsNotInTheTask(t *testing.T) {
 	places := map[string]string{
 		"alone": "%s", "between": "GOOD\n\n%s\n\nGOOD", "in a list": "- GOOD\n\n  %s\n- GOOD", "in a quotation": "> GOOD\n>\n> %s\n\nGOOD",
 		"below a heading": "# GOOD\n%s\n\nGOOD", "behind code": "`GOOD`\n\n```\nGOOD\n```\n\n%s\n\nGOOD", "in details": "<details><summary>GOOD</summary>\n\n%s\n\n</details>\n\nGOOD",
@@ -144,7 +144,7 @@ func TestWhatIsNotSeenIsNoPartOfTheTask(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSeenIsToldApart(t *testing.T) {
+func TestHiddenTextIsQuoted(t *testing.T) {
 	got := Visible("See [the RFC](https://example.org/rfc) for List<String>.\n")
 	want := "See the RFC for List.\n\n> Not visible on the page, and no part of the task: the address of a link: `https://example.org/rfc`" +
 		"\n> Not visible on the page, and no part of the task: an element `<String>`"
@@ -156,8 +156,8 @@ func TestWhatIsNotSeenIsToldApart(t *testing.T) {
 	}
 }
 
-// TestSeenWordsStay writes pages of nothing but what a reader sees.
-func TestSeenWordsStay(t *testing.T) {
+// TestVisibleWordsStay writes pages of nothing but what a reader sees.
+func TestVisibleWordsStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shapes := []string{"# w\n\n", "w\n", "- w\n", "1. w\n", "> w\n\n", "`w`\n", "```\nw\n```\n\n", "**w** and *w*\n", "| w | w |\n|---|---|\n| w | w |\n\n", "[w](https://example.org)\n",
 			"<details><summary>w</summary>\n\nw\n\n</details>\n\n", "<kbd>w</kbd>\n", "- [ ] w\n", "~~w~~\n", "w<br>w\n", "$w$\n", "<div align=center>\nw\n</div>\n\n"}
@@ -171,7 +171,7 @@ func TestSeenWordsStay(t *testing.T) {
 
 // Each of these shows "evil" to an agent and not to a reader, if the text is
 // taken for code where GitHub finds a comment.
-func TestCommentsCannotHideBehindWhatOnlyLooksLikeCode(t *testing.T) {
+func TestApparentCodeHidesNoComment(t *testing.T) {
 	for name, text := range map[string]string{
 		"an escaped backtick":                               "\\` <!-- evil --> `",
 		"a code span of the line before":                    "a `\n` <!-- evil --> `",
@@ -197,7 +197,7 @@ func TestCommentsCannotHideBehindWhatOnlyLooksLikeCode(t *testing.T) {
 	}
 }
 
-func TestVisibleTextHoldsNoInvisibleCharacter(t *testing.T) {
+func TestVisibleTextHasNoInvisibleCharacter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		for _, r := range Visible(text) {

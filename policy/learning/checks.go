@@ -85,7 +85,6 @@ func (r *checkedRow) disbelieved(p int) bool { return r.set[p].usable() && r.asi
 
 func (f AttemptFacts) idle() bool { return !f.Changed && f.Commits == 0 }
 
-// unfounded rejects a source's top grade.
 func (c *checks) unfounded(r *checkedRow, p int) {
 	s := r.set[p]
 	r.aside[p] = isUnfounded

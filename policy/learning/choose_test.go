@@ -122,8 +122,8 @@ func TestOlderRewardsOfTheSameArmWeighLess(t *testing.T) {
 	}
 }
 
-// TestAContextLearnsFromTheOthersAsFarAsItIsAlike: there is no count of rewards at which an arm jumps from one mean to another.
-func TestAContextLearnsFromTheOthersAsFarAsItIsAlike(t *testing.T) {
+// TestSimilarContextsShareRewards: there is no count of rewards at which an arm jumps from one mean to another.
+func TestSimilarContextsShareRewards(t *testing.T) {
 	asked := policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small}
 	after := func(n int, c policy.Context) Posterior {
 		var rows []Graded
@@ -156,7 +156,7 @@ func TestAContextLearnsFromTheOthersAsFarAsItIsAlike(t *testing.T) {
 	}
 }
 
-func TestAnArmIsWhatRuns(t *testing.T) {
+func TestArmIncludesModelAndEffort(t *testing.T) {
 	run := func(n int, model, effort string, escalated bool) Graded {
 		g := endedAt(n, "a", says(VerifierSource, 1, gradeDay))
 		g.Model, g.Effort, g.Escalated = model, effort, escalated
@@ -189,7 +189,7 @@ func TestAnArmIsWhatRuns(t *testing.T) {
 	}
 }
 
-func TestCostsAreThoseOfAllAttempts(t *testing.T) {
+func TestCostsIncludeAllAttempts(t *testing.T) {
 	good, limited := endedAt(1, "a", says(VerifierSource, 1, gradeDay)), endedAt(2, "a")
 	good.CostUSD, good.Seconds, limited.CostUSD, limited.Seconds = 2, 60, 1, 30
 	limited.Facts.Outcome = policy.Outcome(policy.UsageLimit)
@@ -200,9 +200,9 @@ func TestCostsAreThoseOfAllAttempts(t *testing.T) {
 	}
 }
 
-// TestARewardThatMayStillComeIsWaitedFor: it moves no mean and nothing that is shown, but the draw is as narrow as if it had
+// TestPendingRewardsCount: it moves no mean and nothing that is shown, but the draw is as narrow as if it had
 // come, and the arm is not explored for it again. After two weeks it is not expected any more.
-func TestARewardThatMayStillComeIsWaitedFor(t *testing.T) {
+func TestPendingRewardsCount(t *testing.T) {
 	var rows []Graded
 	for n := range 3 {
 		rows = append(rows, endedAt(n, "a", missing(JudgeSource, gradeDay, false, "no judge is configured")))
@@ -348,7 +348,7 @@ func TestMasksAreObeyedAndChangeNoDraw(t *testing.T) {
 	})
 }
 
-func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
+func TestShareMatchesTheChoices(t *testing.T) {
 	arms := armsOf(map[string]int{"a": 30, "b": 34, "c": 90}, map[string]int{"a": 20, "b": 16, "c": 1}, "a", "b", "c")
 	arms[2].Masked = "held"
 	chosen := map[string]float64{}

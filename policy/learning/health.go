@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// maxNamed limits the attempts that a reason names.
 const maxNamed = 12
 
 // streak is a run of equal values of one source; rows are its positions.
@@ -53,7 +52,6 @@ func (c *checks) repeats(i int) {
 	}
 }
 
-// extend adds a row to the streak or begins a new one.
 func (k *streak) extend(i int, s *Signal) {
 	if s.Value != k.value || s.Basis != k.basis {
 		k.value = s.Value

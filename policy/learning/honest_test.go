@@ -43,8 +43,8 @@ func TestHonestJudgesKeepTheGapBetweenBackends(t *testing.T) {
 	}
 }
 
-// TestAJudgeAloneIsBelievedWhateverItsScale: no verifier and nobody else speaks.
-func TestAJudgeAloneIsBelievedWhateverItsScale(t *testing.T) {
+// TestLoneJudgeIsBelievedOnAnyScale: no verifier and nobody else speaks.
+func TestLoneJudgeIsBelievedOnAnyScale(t *testing.T) {
 	for _, j := range []learningtest.Judge{"", learningtest.Harsh, learningtest.PassFail, learningtest.Generous} {
 		w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 2, Weekly: 20}, N: 1}, 60)
 		var rows []learning.Graded
@@ -65,8 +65,8 @@ func TestAJudgeAloneIsBelievedWhateverItsScale(t *testing.T) {
 	}
 }
 
-// TestASourceThatDisagreesLosesItsWeight: of an inverted and a random judge less is learned than of an honest one.
-func TestASourceThatDisagreesLosesItsWeight(t *testing.T) {
+// TestDisagreeingSourceLosesWeight: of an inverted and a random judge less is learned than of an honest one.
+func TestDisagreeingSourceLosesWeight(t *testing.T) {
 	trust := map[learningtest.Judge]float64{}
 	for _, j := range []learningtest.Judge{"", learningtest.Random, learningtest.Inverted} {
 		w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 2, Weekly: 20}, N: 1}, 160)

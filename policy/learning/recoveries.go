@@ -61,7 +61,6 @@ func (f Fired) plus(more Fired) Fired {
 // Took returns the recoveries' duration; 0 if unknown.
 func (f Fired) Took() time.Duration { return time.Duration(f.MS) * time.Millisecond }
 
-// noneFired returns all four rungs with zero counts.
 func noneFired() (all []Fired) {
 	for rung := policy.RungAnswer; rung <= policy.RungTests; rung++ {
 		all = append(all, Fired{Rung: rung})

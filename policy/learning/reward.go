@@ -67,7 +67,6 @@ type Signal struct {
 	At     time.Time `json:"at"`
 }
 
-// usable reports whether the value is valid.
 func (s *Signal) usable() bool {
 	if s == nil || !s.Known {
 		return false

@@ -62,7 +62,7 @@ func TestTheMoreTrustedSideWins(t *testing.T) {
 	}
 }
 
-func TestAGradeRestsOnNoSourceThatIsNotBelieved(t *testing.T) {
+func TestGradeIgnoresDisbelievedSources(t *testing.T) {
 	g := endedAt(1, "a", says(VerifierSource, 1, gradeDay), says(JudgeSource, 0.2, gradeDay), says(JournalSource, 0.1, gradeDay), says(TrajectorySource, 0.3, gradeDay))
 	set, believed := g.signals(), fullTrust
 	believed[JudgeSource.place()], believed[JournalSource.place()] = 0, 0
@@ -121,7 +121,7 @@ func TestGradesOfAttempts(t *testing.T) {
 	}
 }
 
-func TestOutcomesThatSayNothingOfTheWorkGiveNoReward(t *testing.T) {
+func TestBlamelessOutcomesGiveNoReward(t *testing.T) {
 	none := []policy.Outcome{
 		policy.WasUsageLimit, policy.WasRate, policy.WasOverload, policy.WasLost, policy.WasAuth, policy.WasConfig, policy.FellSilent,
 		policy.Interrupted, policy.Cancelled, policy.NotPermitted, policy.Asked, policy.Declined, policy.Answered, policy.Planned,
@@ -135,7 +135,7 @@ func TestOutcomesThatSayNothingOfTheWorkGiveNoReward(t *testing.T) {
 	}
 }
 
-func TestTheWordOfPeopleThatDecides(t *testing.T) {
+func TestDecidingSignalOfPeople(t *testing.T) {
 	at := func(h int) time.Time { return gradeDay.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
 		name  string

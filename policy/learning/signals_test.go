@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestWhatTheSourcesSay(t *testing.T) {
+func TestSignalValues(t *testing.T) {
 	at := gradeDay
 	changed := func(change func(*policy.Receipt)) Signal {
 		r := policy.Receipt{Trajectory: policy.Trajectory{TestRuns: 2, Bytes: 9000}, ToolCalls: 20, Edits: policy.Edits{Operations: 4},

@@ -74,7 +74,6 @@ func categoryOfWords(text string) policy.Category {
 	return policy.Other
 }
 
-// categoryOfPaths returns the common category of all paths; Other for none.
 func categoryOfPaths(paths []string) policy.Category {
 	var common policy.Category
 	for _, p := range paths {
@@ -121,7 +120,6 @@ func categoryOfPath(p string) policy.Category {
 // fileName matches a word with a file's extension: a letter and up to four characters.
 var fileName = regexp.MustCompile(`[^/]\.[A-Za-z][A-Za-z0-9]{0,4}$`)
 
-// maxMentioned limits the paths of one text.
 const maxMentioned = 20
 
 // MentionedPaths finds file names in a text, without addresses and abbreviations such as e.g.

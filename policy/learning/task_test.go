@@ -55,7 +55,7 @@ func TestRepositoriesAreTheSameInAnyCase(t *testing.T) {
 	}
 }
 
-func TestFilesThatATextMentions(t *testing.T) {
+func TestMentionedPaths(t *testing.T) {
 	got := MentionedPaths("See `policy/admit.go:42`, (README.md) and go.mod. Not https://x.org/a.go, e.g. v1.2.3, 3.14, .env or end.")
 	if diff := cmp.Diff([]string{"policy/admit.go", "README.md", "go.mod"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

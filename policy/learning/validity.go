@@ -90,7 +90,6 @@ func (l *Learned) group() {
 	}
 }
 
-// ordered sorts the rows up to now by end, each ID once.
 func ordered(rows []Graded, now time.Time) []checkedRow {
 	var known []*Graded
 	for i := range rows {

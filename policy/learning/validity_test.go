@@ -88,7 +88,7 @@ func rowsOf(n int, make func(i int) []Signal) []Graded {
 	return rows
 }
 
-func TestASourceThatAlwaysSaysTheSameIsStuck(t *testing.T) {
+func TestConstantSourceIsStuck(t *testing.T) {
 	at := gradeDay
 	for _, c := range []struct {
 		name  string
@@ -154,7 +154,7 @@ func TestAStuckSourceIsSetAsideAndTheOthersDecide(t *testing.T) {
 	}
 }
 
-func TestASourceThatFailsTooOftenInADayIsFound(t *testing.T) {
+func TestUnavailableSourceIsFound(t *testing.T) {
 	// An hour apart, so a day holds 24: failing(n) fails in the last n.
 	failing := func(rows, n int) Learned {
 		return Learn(rowsOf(rows, func(i int) []Signal {
@@ -236,7 +236,7 @@ func TestCoverageIsNotValidity(t *testing.T) {
 	}
 }
 
-func TestWhatIsQuarantinedMovesNoPosterior(t *testing.T) {
+func TestQuarantinedRowMovesNoPosterior(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Learn(anyRows(t, 20), later)
 		rewarded := map[string]int{}

@@ -6,7 +6,7 @@ import (
 )
 
 // What moves between two runs that fail in the same way is not what they failed of.
-func TestFailuresThatDifferInIdsAndNumbersAreTheSame(t *testing.T) {
+func TestIdsAndNumbersDoNotDistinguishFailures(t *testing.T) {
 	for name, texts := range map[string][2]string{
 		"request id":     {"API Error: 500 internal error (request_id: req_011CUx4tFz9aKqW)", "API Error: 500 internal error (request_id: req_011CVb7RmLp2nXs)"},
 		"short":          {"error: req_a1b2c3d4 failed", "error: req_99zz8812 failed"},

@@ -35,7 +35,7 @@ var traces = map[string]struct{ one, again, other string }{
 	},
 }
 
-func TestFramesStandForWhereItFailed(t *testing.T) {
+func TestFramesIdentifyAFailure(t *testing.T) {
 	for name, c := range traces {
 		one, again, other := Frames(c.one), Frames(c.again), Frames(c.other)
 		if len(one) < 2 || !slices.Equal(one, again) {
@@ -53,7 +53,7 @@ func TestFramesStandForWhereItFailed(t *testing.T) {
 }
 
 // Of each trace only what is nearest to its failure counts.
-func TestFramesAreOfEachTraceTheNearest(t *testing.T) {
+func TestNearestFramesCount(t *testing.T) {
 	trace := func(names ...string) string {
 		var b strings.Builder
 		b.WriteString("Traceback (most recent call last):\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatChangesBetweenEqualAttemptsIsRemoved(t *testing.T) {
+func TestVolatileTextIsRemoved(t *testing.T) {
 	const (
 		uuid  = "019a7b1c-2f3e-7d40-9b1a-0123456789AB"
 		cuid  = "clh3x8z5v0000qz6f1a2b3c4d"
@@ -142,7 +142,7 @@ func TestFingerprintDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestClassesAreThoseOfTheRegexps(t *testing.T) {
+func TestClassesMatchTheRegexps(t *testing.T) {
 	for i := range 256 {
 		b := byte(i)
 		within := func(set string) bool { return strings.IndexByte(set, b) >= 0 }

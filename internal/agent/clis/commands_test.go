@@ -204,8 +204,8 @@ func TestCLIsContinueASession(t *testing.T) {
 	}
 }
 
-// TestWhatNoRowHasIsRefusedWithAHint goes by config's table: its protocols, its efforts, and a model where it has some.
-func TestWhatNoRowHasIsRefusedWithAHint(t *testing.T) {
+// TestUnknownKindIsRefusedWithAHint goes by config's table: its protocols, its efforts, and a model where it has some.
+func TestUnknownKindIsRefusedWithAHint(t *testing.T) {
 	for kind, example := range everyCLI {
 		row := config.CLIOf(kind)
 		refused := func(hint string, change func(*agent.Request)) {
@@ -228,7 +228,7 @@ func TestWhatNoRowHasIsRefusedWithAHint(t *testing.T) {
 	}
 }
 
-func TestWhatACLICannotDoIsRefusedWithAHint(t *testing.T) {
+func TestUnsupportedRequestIsRefusedWithAHint(t *testing.T) {
 	for name, c := range map[string]struct {
 		cli    string
 		change func(*agent.Request)
@@ -303,9 +303,9 @@ func TestEveryRowNamesWhatLeadsPastTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint has the environment name
+// TestOperatorsVariablesCannotBypassTheEndpoint has the environment name
 // other ways to a model.
-func TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint(t *testing.T) {
+func TestOperatorsVariablesCannotBypassTheEndpoint(t *testing.T) {
 	for name, make := range everyCLI {
 		a, r := make()
 		r.Env = map[string]string{"PATH_OF_TESTS": "elsewhere"}

@@ -35,7 +35,6 @@ var Adapter = agent.Adapter{
 	Credential:  ".codex/auth.json",
 }
 
-// wrote recognises lines of codex's output and session files.
 func wrote(line gjson.Result) bool {
 	switch line.Get("type").Str {
 	case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed",
@@ -107,7 +106,6 @@ func configOf(r agent.Request) string {
 	return b.String()
 }
 
-// providerOf returns the provider's configuration; empty for the built-in one.
 func providerOf(r agent.Request) string {
 	env := r.Allowed()
 	base, variable := env["OPENAI_BASE_URL"], ""

@@ -125,7 +125,6 @@ func FoldSession(r io.Reader) (agent.Session, error) {
 	return s, err
 }
 
-// totalOf returns the session's use so far; nil if unknown.
 func totalOf(payload gjson.Result) *policy.Tokens {
 	return tokensOf(payload.Get("info.total_token_usage"))
 }
@@ -140,7 +139,6 @@ func failureOf(payload gjson.Result) (message, code string, ending policy.Ending
 	return failure.Get("message").Str, code, ending
 }
 
-// endings maps Codex's own codes in codex_error_info.
 var endings = map[string]policy.Ending{
 	"sandbox_error":           policy.Misconfigured,
 	"session_budget_exceeded": policy.TurnLimit,

@@ -142,7 +142,6 @@ func beginsUnit(c byte) bool {
 // resultHalf limits the counted beginning and end of an output, in bytes.
 const resultHalf = 2 << 10
 
-// spaced replaces JSON's escapes of white space.
 var spaced = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, " ", `\r`, " ", `\f`, " ")
 
 // Result reduces a command's output, in its JSON form, to a hash without white space, times, durations and the middle
@@ -233,5 +232,5 @@ func Silent(raw string) bool {
 	return len(raw) < maxSilence && silence.MatchString(raw)
 }
 
-// maxSilence limits such an answer in bytes.
+// maxSilence limits an empty answer's text in bytes.
 const maxSilence = 80

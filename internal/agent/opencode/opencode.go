@@ -83,7 +83,6 @@ const (
 	configDir = ".config/opencode/"
 )
 
-// modelOf returns the model's name with its provider, in opencode's form.
 func modelOf(r agent.Request) (string, error) {
 	switch {
 	case r.Model == "":
