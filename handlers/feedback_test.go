@@ -178,6 +178,37 @@ func TestRefusalIsPostedOnceADay(t *testing.T) {
 	}
 }
 
+func TestNearCommandIsObeyedOrAnswered(t *testing.T) {
+	w := newHouse(t)
+	obeyed, answered := "obeyed", "near_order ada"
+	for text, want := range map[string]string{
+		"  /pawl solve": obeyed, "\u00a0/pawl solve": obeyed, "\u200b/pawl solve": obeyed, "\ufeff/pawl solve": obeyed,
+		"- /pawl solve": obeyed, "**/pawl solve**": obeyed, "/pawl: solve": obeyed, "/PAWL Solve please": obeyed, "\uff0fpawl solve": obeyed,
+		"1. @pawl please mend it": obeyed, "Hello\n@pawl please mend it": obeyed, "@pawl\u00a0please mend it": obeyed,
+		"/pawl-solve": answered, "please /pawl solve": answered, "pawl solve": answered, "\t/pawl solve": answered, "`/pawl solve`": answered,
+	} {
+		issue := w.Opened("Please.")
+		w.Writes(issue.Number, "ada", text)
+		got := strings.Join(w.told(issue, true), ", ")
+		if got == "" && len(w.state(issue).Pending()) > 0 {
+			got = obeyed
+		}
+		if got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	issue := w.Opened("Please.")
+	for range 2 {
+		w.Writes(issue.Number, "ada", "please /pawl solve")
+	}
+	w.Writes(issue.Number, "mallory", "please /pawl solve")
+	w.Must(w.GitHub.EditBody(houseRepo, issue.Number, "ada", "Please.\n\n/pawl solve"))
+	w.Handle()
+	if diff := cmp.Diff([]string{answered, answered, answered}, w.told(issue, true)); diff != "" {
+		t.Errorf("two comments and an edited description (-want +got):\n%s", diff)
+	}
+}
+
 func TestAssignmentAndReviewRequestAskPawl(t *testing.T) {
 	w := newHouse(t)
 	w.h.StandIn = "Pawl-Agent"

@@ -237,7 +237,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 
 // forgettable reports whether an ignored remark stays out of the log unless it names Pawl.
 func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool {
-	if j.Accepted {
+	if j.Accepted || j.Tell != "" {
 		return false
 	}
 	return !s.Tracked() || r.Source == policy.FromAssignment

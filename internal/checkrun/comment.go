@@ -49,8 +49,9 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 		return login + " may write to this repository, but does not maintain it. Pausing and unpausing need the maintain or admin permission. Nothing was done.\n"
 	case feedback.Refused:
 		return login + " may not write to this repository. Pawl accepts commands only from users with write access. Nothing was done.\n"
-	case feedback.NoOrder:
-		return render.Code("@"+render.Label(slug)) + " inside a line is not a command. Nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
+	case feedback.NoOrder, feedback.NearOrder:
+		return "This is not a command. Nothing was done. A command starts a line of a new comment, outside quotes and code: `/pawl solve`, or " +
+			render.Code("@"+render.Label(slug)) + " and the task.\n"
 	case "stop":
 		return "No run was active. Pawl begins no work on this thread until a user asks for it (`/pawl resume`, `/pawl solve`).\n"
 	case "escalate":

@@ -61,7 +61,7 @@ func TestTextsLookAsRecorded(t *testing.T) {
 	t.Run("answers", func(t *testing.T) {
 		never := View{Thread: "acme/widgets#1", State: Running, Now: now}
 		all := ""
-		for _, command := range []string{"status", "why", "stop", "escalate", "update", "go", "ask", feedback.Refused, feedback.NoOrder} {
+		for _, command := range []string{"status", "why", "stop", "escalate", "update", "go", "ask", feedback.Refused, feedback.NoOrder, feedback.NearOrder} {
 			all += "======== " + command + "\n" + answer(never, command, "")
 		}
 		for _, word := range []string{"", "gpt-9@x", "other", "mine"} {

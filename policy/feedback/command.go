@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -33,8 +34,8 @@ func (c Command) thanks() bool {
 }
 
 // ParseCommand finds the command in a comment, review or description. A command starts a line of the writer's own
-// visible words: no quotes, code, HTML comments, quoted e-mail, and less than four columns of indentation. In doubt a
-// line is no command.
+// visible words: no quotes, code, HTML comments, quoted e-mail, and less than four columns of indentation. Signs of
+// list items, headings and emphasis may precede it. In doubt a line is no command, but Near finds it.
 //
 // slug is the App's name; a line that starts with its mention means solve, and "@slug stop" alone means stop. The
 // first command counts, but a stop counts anywhere.
@@ -69,18 +70,15 @@ func commandOn(l line, slug string) (Command, bool) {
 	if l.kind != plainLine {
 		return Command{}, false
 	}
-	written := strings.TrimLeft(l.text, " ")
+	written := unmarked(l.text)
 	if rest, ok := afterMention(written, slug); ok {
 		if commandWord(rest) == "stop" {
 			return Command{Name: "stop", Mention: true}, true
 		}
 		return Command{Name: "solve", Text: rest, Mention: true}, true
 	}
-	rest, ok := cutPrefixFold(written, "/pawl")
+	rest, ok := afterName(written, "/pawl")
 	if !ok {
-		return Command{}, false
-	}
-	if rest != "" && !startsWithSpace(rest) { // another word, such as /pawlish
 		return Command{}, false
 	}
 	word, text := strings.TrimSpace(rest), ""
@@ -98,33 +96,58 @@ func commandOn(l line, slug string) (Command, bool) {
 	return Command{Name: name, Text: text}, true
 }
 
-// commandWord normalises a word such as "Stop!" or "solve:".
-func commandWord(word string) string {
-	return strings.ToLower(strings.TrimRight(strings.TrimSpace(Visible(word)), ".,:;!?"))
+// sign matches the Markdown sign of a list item, a heading or emphasis, or a backslash.
+var sign = regexp.MustCompile(`^(?:[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|[*_]{1,3}|\\)`)
+
+// unmarked returns a line from its first word on, without the emphasis around that word.
+func unmarked(line string) string {
+	emphasis := ""
+	for {
+		line = strings.TrimLeftFunc(line, shapeless)
+		s := sign.FindString(line)
+		if s == "" {
+			break
+		}
+		if strings.Trim(s, "*_") == "" {
+			emphasis = s + emphasis
+		}
+		line = line[len(s):]
+	}
+	return strings.Replace(line, emphasis, "", 1)
 }
 
-// afterMention returns the text after a mention of slug. @slug-other, @slug/team and @slug.example are other names.
+// shapeless reports whether a reader does not see a character.
+func shapeless(r rune) bool { return unicode.IsSpace(r) || policy.Invisible(r) }
+
+// commandWord normalises a word such as "Stop!", "solve:" or "**retry**".
+func commandWord(word string) string {
+	word = strings.Map(narrow, Visible(word))
+	return strings.ToLower(strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }))
+}
+
+// afterMention returns the text after a mention of slug at the start.
 func afterMention(text, slug string) (rest string, ok bool) {
 	if slug == "" {
 		return "", false
 	}
-	rest, ok = cutPrefixFold(text, "@"+slug)
-	if !ok {
-		return "", false
-	}
-	rest, _ = cutPrefixFold(rest, "[bot]")
-	if rest == "" || startsWithSpace(rest) {
+	if rest, ok := afterName(text, "@"+slug+"[bot]"); ok {
 		return rest, true
 	}
-	if !strings.ContainsRune(",:;.!?", rune(rest[0])) {
-		return "", false
-	}
-	rest = rest[1:]
-	if rest != "" && !startsWithSpace(rest) {
-		return "", false
-	}
-	return rest, true
+	return afterName(text, "@"+slug)
 }
+
+// afterName returns the text after a name at the start, without punctuation. /pawl/x, @slug-other, @slug/team and
+// @slug.example are other names.
+func afterName(text, name string) (rest string, ok bool) {
+	rest, ok = cutPrefixFold(text, name)
+	if !ok || nameGoesOn.MatchString(rest) {
+		return "", false
+	}
+	return strings.TrimLeft(rest, ",:;.!?-–—，：；。！？、"), true
+}
+
+// nameGoesOn matches text that makes the name before it a part of another name.
+var nameGoesOn = regexp.MustCompile(`^(?:\w|[-./@'’]\w|/)`)
 
 // task joins a command's line with the following lines, up to the next command and without quoted e-mail.
 func task(start string, behind []line, slug string) string {
@@ -140,16 +163,33 @@ func task(start string, behind []line, slug string) string {
 	return strings.Join(said, "\n")
 }
 
-// cutPrefixFold is strings.CutPrefix for an ASCII prefix in any case.
+// cutPrefixFold is strings.CutPrefix for an ASCII prefix in any case and width. It skips invisible characters.
 func cutPrefixFold(text, prefix string) (rest string, ok bool) {
-	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
+	rest = text
+	for rest != "" && prefix != "" {
+		r, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+		if policy.Invisible(r) {
+			continue
+		}
+		if unicode.ToLower(narrow(r)) != unicode.ToLower(rune(prefix[0])) {
+			return text, false
+		}
+		prefix = prefix[1:]
+	}
+	if prefix != "" {
 		return text, false
 	}
-	return text[len(prefix):], true
+	return strings.TrimLeftFunc(rest, policy.Invisible), true
 }
 
-func startsWithSpace(text string) bool {
-	return strings.IndexFunc(text, unicode.IsSpace) == 0
+// narrow maps a full-width character, as from a Chinese or Japanese keyboard, to ASCII. Unicode orders U+FF01 to U+FF5E
+// as ASCII.
+func narrow(r rune) rune {
+	if '！' <= r && r <= '～' {
+		return r - '！' + '!'
+	}
+	return r
 }
 
 // Triggers reports whether a repository's triggers accept feedback of a source. The configuration's words are
@@ -181,11 +221,12 @@ func trigger(source policy.Source, c Command) string {
 	return string(source)
 }
 
-// Replies to an ignored remark: its writer may not command Pawl, may not give this command, or gave none.
+// Replies to an ignored remark.
 const (
-	Refused    = "refused"
-	NoOrder    = "no_order"
-	Maintainer = "maintainer"
+	Refused    = "refused"    // the user may not write to the repository
+	NoOrder    = "no_order"   // a mention within a line is no command
+	NearOrder  = "near_order" // the text only looks like a command
+	Maintainer = "maintainer" // the command needs the maintain permission
 )
 
 // byPerson reports whether a user just wrote the remark.
@@ -200,13 +241,22 @@ var codeSpan = regexp.MustCompile("`+[^`]*`+")
 
 // Mentions reports whether the writer's own words mention the App inside a line, which is no command.
 func (p Page) Mentions(slug string) bool {
-	return slices.ContainsFunc(p.lines(), func(l line) bool { return l.kind == plainLine && mentions(l.text, slug) })
+	return slices.ContainsFunc(p.plain(), func(line string) bool { return mentions(line, slug) })
 }
 
-func mentions(line, slug string) bool {
-	said := codeSpan.ReplaceAllString(Visible(line), "`")
+// plain returns the lines of the writer's own words as a reader sees them, without code.
+func (p Page) plain() (lines []string) {
+	for _, l := range p.lines() {
+		if l.kind == plainLine {
+			lines = append(lines, codeSpan.ReplaceAllString(Visible(l.text), "`"))
+		}
+	}
+	return lines
+}
+
+func mentions(said, slug string) bool {
 	for i := range said {
-		if !wordBegins(said, i) {
+		if i > 0 && nameBefore.MatchString(said[i-1:i]) {
 			continue
 		}
 		if _, ok := afterMention(said[i:], slug); ok {
@@ -216,10 +266,55 @@ func mentions(line, slug string) bool {
 	return false
 }
 
-// wordBegins reports whether a mention may begin at an offset.
-func wordBegins(s string, at int) bool {
-	if at == 0 || s[at-1] == '(' {
-		return true
+// nameBefore matches a character after which a mention would be a part of another word.
+var nameBefore = regexp.MustCompile(`[\w./@-]`)
+
+// near matches what may be meant as a command: /pawl inside a line or joined to the command's name, and pawl at the start
+// of a line without the slash.
+var near = regexp.MustCompile(`(?i)(?:^|[^\w./@-])/pawl[^\pL\pN]*(\pL+)|^\P{L}*pawl[^\pL\pN]+(\pL+)`)
+
+// polite matches what users write after a command besides punctuation.
+var polite = regexp.MustCompile(`(?i)^(?:[^\pL\pN]|\b(?:please|now|thanks|thank you)\b)*$`)
+
+// Attempt is what a text without a command seems to mean.
+type Attempt struct {
+	Name string // of the command; empty for none
+	// Whole means that nothing follows the command on its line. Otherwise the text may be prose about the command, or
+	// addressed to Pawl: "Pawl: status must be 404". A stop with its slash is always whole.
+	Whole bool
+}
+
+// Near finds what a text without a command seems to mean. Code counts if the text holds nothing else.
+func (p Page) Near(slug string) (a Attempt) {
+	only := strings.Trim(p.Own(), "`~ \t\n")
+	if c, ok := ParseCommand(only, slug); ok && !strings.Contains(only, "\n") {
+		return Attempt{Name: c.Name, Whole: true}
 	}
-	return startsWithSpace(s[at-1:])
+	for _, line := range p.plain() {
+		line = strings.Map(narrow, line)
+		for _, m := range near.FindAllStringSubmatchIndex(line, -1) {
+			switch found := attempt(line, m); {
+			case found.Whole:
+				return found
+			case a.Name == "":
+				a = found
+			}
+		}
+	}
+	return a
+}
+
+// attempt reads a match of near.
+func attempt(line string, m []int) Attempt {
+	slashed := m[2] >= 0
+	word := max(m[2], m[4]) // one is -1
+	name, rest := strings.ToLower(line[word:m[1]]), line[m[1]:]
+	if !policy.IsCommand(name) {
+		return Attempt{}
+	}
+	if policy.CommandNamed(name).Takes == policy.TakesWord {
+		_, rest, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	}
+	urgent := slashed && name == "stop"
+	return Attempt{Name: name, Whole: urgent || polite.MatchString(rest)}
 }

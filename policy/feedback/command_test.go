@@ -34,6 +34,22 @@ func TestCommandsAreUnderstood(t *testing.T) {
 		{"spaces before it", "   /pawl retry", Command{Name: "retry", Text: ""}},
 		{"spaces and tabs between the words", "/pawl \t retry  ", Command{Name: "retry", Text: ""}},
 		{"a no-break space between the words", "/pawl\u00a0retry", Command{Name: "retry", Text: ""}},
+		{"a no-break space before it", "\u00a0/pawl retry", Command{Name: "retry", Text: ""}},
+		{"a zero-width space before and within it", "\u200b/pa\u200bwl\u200b retry", Command{Name: "retry", Text: ""}},
+		{"a byte order mark before it", "\ufeff/pawl retry", Command{Name: "retry", Text: ""}},
+		{"a list item", "- /pawl solve the parser", Command{Name: "solve", Text: "the parser"}},
+		{"a numbered item in bold", "1. **/pawl solve** the parser", Command{Name: "solve", Text: "the parser"}},
+		{"a heading", "## /pawl retry", Command{Name: "retry", Text: ""}},
+		{"bold around it", "**/pawl solve the parser**", Command{Name: "solve", Text: "the parser"}},
+		{"emphasis in emphasis", "**_/pawl retry_**", Command{Name: "retry", Text: ""}},
+		{"bold around the name only", "/pawl **retry**", Command{Name: "retry", Text: ""}},
+		{"an escaped slash", "\\/pawl retry", Command{Name: "retry", Text: ""}},
+		{"a colon behind /pawl", "/pawl: solve it", Command{Name: "solve", Text: "it"}},
+		{"wide characters", "／ｐａｗｌ　ｓｏｌｖｅ 修复，请", Command{Name: "solve", Text: "修复，请"}},
+		{"a mention in a list", "* @pawl please", Command{Name: "solve", Text: "please", Mention: true}},
+		{"a mention in bold", "**@pawl**, please", Command{Name: "solve", Text: "please", Mention: true}},
+		{"a mention behind a zero-width space", "\u200b@pawl please", Command{Name: "solve", Text: "please", Mention: true}},
+		{"a mention with a wide comma", "@pawl，修复", Command{Name: "solve", Text: "修复", Mention: true}},
 		{"Windows line ends", "Hello\r\n\r\n/pawl retry\r\n", Command{Name: "retry", Text: ""}},
 		{"text above", text("That is wrong.", "/pawl retry"), Command{Name: "retry", Text: ""}},
 		{"a mention means solve", "@pawl please look at this", Command{Name: "solve", Text: "please look at this", Mention: true}},
@@ -84,8 +100,9 @@ func TestNonCommandsAreIgnored(t *testing.T) {
 		{"words in a line", "please /pawl solve"},
 		{"another word", "/pawlish solve"},
 		{"a path", "/pawl/solve"},
-		{"a list item", "- /pawl solve"},
-		{"bold", "**/pawl solve**"},
+		{"a path behind a list item's sign", "- /pawl/solve"},
+		{"a command that is struck out", "~~/pawl solve~~"},
+		{"a task in a list", "- [ ] /pawl solve"},
 		{"inline code", "`/pawl solve`"},
 		{"inline code over two lines", text("see `this", "/pawl solve", "thing`")},
 		{"a code block", text("```", "/pawl solve", "```")},
@@ -148,5 +165,47 @@ func TestNonCommandsAreIgnored(t *testing.T) {
 	}
 	if got, ok := ParseCommand("@ please", ""); ok {
 		t.Errorf("without a slug a mention is %+v, want none", got)
+	}
+}
+
+func TestWhatLooksLikeACommandIsNoticed(t *testing.T) {
+	for body, want := range map[string]string{
+		"please /pawl solve":                   "solve",
+		"thanks (/pawl stop)":                  "stop",
+		"/pawl-solve it":                       "solve",
+		"/pawlstop":                            "stop",
+		"/pawl/retry":                          "retry",
+		"pawl solve":                           "solve",
+		"!pawl: retry":                         "retry",
+		"/ pawl stop":                          "stop",
+		"~~/pawl solve~~":                      "solve",
+		"- [ ] /pawl solve":                    "solve",
+		"请 ／pawl solve":                        "solve",
+		"`/pawl solve`":                        "solve",
+		"```sh\n/pawl solve\n```":              "solve",
+		"\t/pawl solve":                        "solve",
+		"```\n@pawl please\n```":               "solve",
+		"":                                     "",
+		"> /pawl solve":                        "",
+		"<!-- /pawl solve -->":                 "",
+		"It prints `/pawl solve` twice.":       "",
+		"See https://example.com/pawl/solve.":  "",
+		"/pawlish solve":                       "",
+		"Pawl stopped, and /pawl/x.go is red.": "",
+	} {
+		if got := NewPage(body).Near("pawl").Name; got != want {
+			t.Errorf("Near(%q) = %q, want %q", body, got, want)
+		}
+	}
+}
+
+func TestMentionsWithinALine(t *testing.T) {
+	for body, want := range map[string]bool{
+		"thanks @pawl": true, "(@pawl)": true, "Hey **@pawl**, go": true, "请@pawl修复": true, "so,@pawl: go": true,
+		"x@pawl please": false, "see @pawl-other": false, "see @pawl/team": false, "see @pawl.example": false, "see `@pawl`": false, "> ask @pawl": false,
+	} {
+		if got := NewPage(body).Mentions("pawl"); got != want {
+			t.Errorf("Mentions(%q) = %t, want %t", body, got, want)
+		}
 	}
 }

@@ -191,6 +191,7 @@ func sameWords(a, b string) bool {
 }
 
 func unixLines(text string) string {
+	text = strings.TrimPrefix(text, "\ufeff")
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 }
 

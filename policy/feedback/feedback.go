@@ -158,7 +158,7 @@ type Judgement struct {
 	// Own means that the App itself acted. Such events are not shown.
 	Own     bool
 	Command Command // empty for a plain remark
-	// Tell is the reply to an ignored remark: Refused, NoOrder or Maintainer; empty for none.
+	// Tell is the reply to an ignored remark: Refused, NoOrder, NearOrder or Maintainer; empty for none.
 	Tell    string
 	Text    string // for the agent
 	Backend string // named by the command; empty for none
@@ -397,18 +397,39 @@ func asksByText(r Remark, s Scene) Judgement {
 	case strings.TrimSpace(text) == "":
 		return ignore("there is no text to work on")
 	}
+	meant := r.page().Near(s.Self.Slug)
 	why := listens(r, s)
-	if why == "" {
-		j := ignore("it holds no command, and the thread is no pull request of Pawl")
-		if byPerson(r) && r.page().Mentions(s.Self.Slug) {
-			j.Tell = NoOrder
-		}
-		return j
+	if why == "" || r.onlyAttempts(meant) {
+		return r.noOrder(meant.Name, s)
 	}
 	if reason := noRequest(r, s); reason != "" {
 		return ignore("%s", reason)
 	}
 	return accept(why, text)
+}
+
+// onlyAttempts reports whether a user meant a command that begins no work. Other words are worked on where Pawl listens.
+func (r Remark) onlyAttempts(meant Attempt) bool {
+	if !byPerson(r) || !meant.Whole {
+		return false
+	}
+	return !Command{Name: meant.Name}.Works()
+}
+
+// noOrder ignores words without a command. meant is the command that their writer may have meant; empty for none.
+func (r Remark) noOrder(meant string, s Scene) Judgement {
+	j := ignore("it holds no command, and the thread is no pull request of Pawl")
+	if meant != "" {
+		j = ignore("it holds no command, only what looks like %s", meant)
+	}
+	switch {
+	case !byPerson(r):
+	case meant != "":
+		j.Tell = NearOrder
+	case r.page().Mentions(s.Self.Slug):
+		j.Tell = NoOrder
+	}
+	return j
 }
 
 // emptyEdit returns why an edit does not count; else empty.
@@ -465,7 +486,7 @@ func noRequest(r Remark, s Scene) string {
 
 func asksByDescription(r Remark, s Scene) Judgement {
 	if !s.Tracked {
-		return ignore("Pawl does not work on this thread")
+		return r.untrackedEdit(s)
 	}
 	if !r.HasWas {
 		return ignore("the description was not edited")
@@ -483,6 +504,19 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	}
 	j := accept("the description's content changed", diff)
 	j.Description = content
+	return j
+}
+
+// untrackedEdit ignores the edit of a description that Pawl does not work on. Tell reports a command that a user added there.
+func (r Remark) untrackedEdit(s Scene) Judgement {
+	j := ignore("Pawl does not work on this thread")
+	if r.Actor.Bot() || r.App != 0 || !r.HasWas {
+		return j
+	}
+	_, before := ParseCommand(r.Was, s.Self.Slug)
+	if _, now := r.page().Command(s.Self.Slug); now && !before {
+		j.Tell = NearOrder
+	}
 	return j
 }
 

@@ -146,6 +146,15 @@ func TestRemarksOnPullRequests(t *testing.T) {
 		{"a review that only remarks, on Pawl's pull request", review("commented", "hm, the name"), onOwnPull(), ""},
 		{"an approval", review("approved", "nice"), onOwnPull(), "an approval asks for no work"},
 		{"a review without a text", review("commented", ""), onOwnPull(), "no text"},
+		{"words to Pawl by its name", comment("Pawl: status must be 404"), onOwnPull(), ""},
+		{"words that name a command", comment("The output of /pawl status is wrong."), onOwnPull(), ""},
+		{"words that name a command in a list", comment("Mend these:\n\n- pawl, why is shown twice\n- pawl: use of maps is slow"), onOwnPull(), ""},
+		{"an edit that names a command", edited("Hm.", "please /pawl status"), onOwnPull(), ""},
+		{"a command without its slash", comment("Pawl: status!"), onOwnPull(), "looks like status"},
+		{"a command behind other words", comment("It goes nowhere.\n\nplease /pawl stop now, thanks"), onOwnPull(), "looks like stop"},
+		{"a stop behind and before other words", comment("please /pawl stop, it runs in circles"), onOwnPull(), "looks like stop"},
+		{"a command with its word, behind other words", comment("please /pawl use codex"), onOwnPull(), "looks like use"},
+		{"a command that begins work, behind other words", comment("please /pawl retry"), onOwnPull(), ""},
 	})
 }
 
@@ -224,6 +233,7 @@ func TestOnlyAllowedBotsMayCommand(t *testing.T) {
 		{"another bot than the listed one", comment("/pawl solve").from(Actor{ID: 10, Login: "dependabot[bot]", Type: "Bot"}), onIssue(listed), "not in allowed_bots"},
 		{"a listed bot", comment("/pawl solve").from(robot), onIssue(listed), ""},
 		{"a listed bot, of whom GitHub knows no permission", comment("/pawl solve").from(robot), onIssue(listed, by("")), ""},
+		{"a listed bot that quotes a command", comment("Docs name `/pawl stop` twice; the log says /pawl stop").from(robot), onOwnPull(listed), ""},
 		{"Pawl itself, though it was listed", comment("/pawl solve").from(self), onIssue(func(s *Scene) { s.AllowedBots = []int64{99} }), "this App's bot user"},
 	})
 }
