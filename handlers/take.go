@@ -21,7 +21,11 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	if it.What == nil {
 		return "", nil
 	}
-	return it.What.decide(ctx, h, it, guid)
+	note, err := it.What.decide(ctx, h, it, guid)
+	if errors.Is(err, thread.ErrDamaged) {
+		return "left out: " + err.Error(), nil // the thread's step reports the damage
+	}
+	return note, err
 }
 
 func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
@@ -75,8 +79,9 @@ func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.
 	}
 	_, state, err := thread.Load(ctx, h.Store, t)
 	if errors.Is(err, thread.ErrDamaged) {
-		_, woken := h.Store.Append(ctx, t, true) // the thread's step reports the damage
-		return t, state, errors.Join(err, woken)
+		if _, failed := h.Store.Append(ctx, t, true); failed != nil {
+			return t, state, failed
+		}
 	}
 	if err != nil {
 		return t, state, err

@@ -165,6 +165,9 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 
 // failed is what becomes of a step with an error: it is done again, or has ended, or is tried again later.
 func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
+	if errors.Is(err, thread.ErrDamaged) {
+		return false, s.pub.unread(ctx, err)
+	}
 	mended, damaged := s.mend(ctx, err)
 	if mended {
 		return true, nil

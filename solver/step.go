@@ -58,7 +58,7 @@ func (s *step) stages() []func(context.Context) (progress, error) {
 func (s *step) effect(ctx context.Context) (again bool, err error) {
 	s.pub.Config = s.pub.env.Current()
 	if err := s.pub.load(ctx); err != nil {
-		return false, s.pub.unread(ctx, err)
+		return false, err
 	}
 	// After the log, which decides how an error is handled.
 	if err := s.pub.reach(ctx); err != nil {

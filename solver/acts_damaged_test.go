@@ -1,0 +1,79 @@
+package solver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
+)
+
+// tries works on what is due again and again for a day, and counts the steps.
+func (a *acts) tries() (steps int) {
+	a.T.Helper()
+	for range 6 * 24 {
+		leases, err := a.store.Claim(a.T.Context(), "node-1", 1)
+		a.Must(err)
+		for _, l := range leases {
+			steps++
+			_ = a.solver.Work(a.T.Context(), l, time.Now()) // stored as the next try
+		}
+		a.Clock.Reach(a.Clock.Now().Add(10 * time.Minute))
+	}
+	return steps
+}
+
+func (a *acts) count(query string) (n int) {
+	a.T.Helper()
+	a.Must(a.store.DB().QueryRowContext(a.T.Context(), query).Scan(&n))
+	return n
+}
+
+func TestADamagedThreadAppendsNothingAndAsksGitHubRarely(t *testing.T) {
+	answers := func(status int) func(a *acts) error {
+		return func(a *acts) error {
+			a.World.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/issues/{number}/comments", Times: -1, Status: status, Message: "Resource not accessible by integration"})
+			return nil
+		}
+	}
+	for name, c := range map[string]struct {
+		happens func(a *acts) error
+		steps   int // within a day
+	}{
+		"nothing":     {func(*acts) error { return nil }, 1},
+		"renamed":     {func(a *acts) error { return a.World.RenameRepo(testrig.Repo, "gadgets") }, 1},
+		"deleted":     {func(a *acts) error { return a.World.DeleteRepo(testrig.Repo) }, 1},
+		"uninstalled": {func(a *acts) error { return a.World.Uninstall(testrig.Repo) }, 1},
+		"suspended":   {func(a *acts) error { return a.World.Suspend(testrig.Repo) }, 1},
+		"403":         {answers(403), 1},
+		"404":         {answers(404), 1},
+		"410":         {answers(410), 1},
+		"500":         {answers(500), 6 * 24},
+		"401":         {answers(401), 6 * 24},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newActs(t, nil)
+			a.Agent(testrig.PlainAgent, "")
+			aLine(a)
+			_, err := a.store.DB().ExecContext(t.Context(), "UPDATE events SET data = 'x' WHERE kind = 'decision'")
+			a.Must(err)
+			a.Must(c.happens(a))
+			_, err = a.store.Append(t.Context(), widgets(1), true)
+			a.Must(err)
+			rows := a.count("SELECT count(*) FROM events")
+			a.World.ResetCalls()
+			if steps := a.tries(); steps == 0 || steps > c.steps {
+				t.Errorf("%d steps in a day, want at most %d", steps, c.steps)
+			}
+			if more := a.count("SELECT count(*) FROM events") - rows; more > 0 {
+				t.Errorf("%d rows were appended", more)
+			}
+			for call, n := range a.World.Calls() {
+				if n > 8*c.steps { // a client tries a call a few times
+					t.Errorf("%d times %s", n, call)
+				}
+			}
+		})
+	}
+}
