@@ -7,36 +7,36 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tokens are one answer's counts. Input includes cached and written to a cache, with forHour kept for an hour;
-// output includes reasoning; estimated is the part that the provider did not report.
+// tokens counts one answer. Input includes cached tokens and cache writes, forHour those cached for an hour; output
+// includes reasoning. estimated is not from the provider.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
-	told                                               bool    // the provider reported the cost, as routers do:
-	usd                                                float64 // in usd
+	told                                               bool    // the provider reported usd
+	usd                                                float64 // cost in USD
 }
 
 type answer struct {
 	tokens      tokens
-	inputKnown  bool           // the provider reported the input
-	outputKnown bool           // and the final output
-	prose       int            // bytes of text, including refusals
+	inputKnown  bool           // reported by the provider
+	outputKnown bool           // the final output was reported
+	prose       int            // bytes of text, refusals included
 	thought     int            // bytes of reasoning
 	other       int            // bytes of tool arguments and sealed reasoning
-	piece       int            // the part of other in the current item
-	sure        sureness       // of the prose, if the provider reports it
-	text        bool           // part of the prose is visible text
-	tool        bool           // a tool was called
-	ended       bool           // the model has ended its answer
+	piece       int            // part of other in the current item
+	sure        sureness       // confidence in the prose, if reported
+	text        bool           // visible text exists
+	tool        bool           // the model called a tool
+	ended       bool           // the model ended its answer
 	over        bool           // nothing follows
 	whole       bool           // read to the provider's end
-	broken      bool           // reading ended without the agent's doing
-	replaced    bool           // the agent sees the other try's answer
-	stop        stopReason     // "" before the end
-	failure     []byte         // an error within the answer, as JSON; nil for none
-	messages    messagesTokens // the counts as Messages splits them
+	broken      bool           // reading ended, not by the agent
+	replaced    bool           // the agent sees the second try
+	stop        stopReason     // empty before the end
+	failure     []byte         // error within the answer as JSON, or nil
+	messages    messagesTokens // counts of the Messages protocol
 }
 
-// nothing reports whether an answer ended well and is empty.
+// nothing reports whether an answer ended well but empty.
 func (a *answer) nothing() bool {
 	if a.useful() || a.failure != nil {
 		return false
@@ -46,8 +46,8 @@ func (a *answer) nothing() bool {
 
 func (a *answer) useful() bool { return a.text || a.tool }
 
-// cut reports whether an answer has begun and not ended. An agent must then see a lost connection: OpenCode takes
-// an orderly end for a step that wants another, endlessly.
+// cut reports whether an answer began without ending. The agent must see a lost connection: OpenCode repeats a step
+// after an orderly end, endlessly.
 func (a *answer) cut() bool {
 	finished := a.ended || a.over
 	return a.good() && !finished
@@ -60,11 +60,10 @@ func (a *answer) begun() bool {
 	return a.prose > 0 || a.thought > 0
 }
 
-// good reports whether an answer has begun without an error, awaited whether neither has come.
+// good reports whether an answer has begun without an error; awaited, whether neither has come.
 func (a *answer) good() bool    { return a.begun() && a.failure == nil }
 func (a *answer) awaited() bool { return !a.begun() && a.failure == nil }
 
-// left reports whether the agent ended the call.
 func (a *answer) left() bool {
 	if a.failure != nil {
 		return false
@@ -79,8 +78,7 @@ func (a *answer) complete() bool {
 	return a.ended || a.whole
 }
 
-// settle completes the counts of an answer that ended before the provider reported them: hanging up must not make
-// tokens free.
+// settle estimates unreported counts of an answer, so that hanging up does not make tokens free.
 func (a *answer) settle(request int) {
 	if !a.inputKnown {
 		guess := inputOf(request)
@@ -97,14 +95,13 @@ func (a *answer) settle(request int) {
 	}
 }
 
-// inputOf estimates a request's input from its bytes. Pictures have more bytes than tokens, so it is capped at the
-// largest context.
+// inputOf estimates a request's input from its bytes, up to the largest context, since pictures have more bytes than
+// tokens.
 func inputOf(request int) int64 { return min(int64(request/bytesPerToken), maxContext) }
 
-// maxContext is in tokens.
 const maxContext = 1 << 20
 
-// bytesPerToken is the rule of thumb for English and code.
+// bytesPerToken is a rule of thumb for English and code.
 const bytesPerToken = 4
 
 func (a *answer) says(text string) {
@@ -112,15 +109,13 @@ func (a *answer) says(text string) {
 	a.shows(text)
 }
 
-// shows notes visible text that is counted elsewhere.
 func (a *answer) shows(text string) {
 	if strings.TrimSpace(text) != "" {
 		a.text = true
 	}
 }
 
-// stopReason is why a model ended its answer, in all protocols. After a filter, or a word that is not in stops,
-// asking again does not help.
+// stopReason says why a model ended its answer. After a filter or unknown reason a second try does not help.
 type stopReason string
 
 const (
@@ -130,8 +125,8 @@ const (
 	stopFilter stopReason = "filter"
 )
 
-// stops are the protocols' words, in lower case, by their references of 2025-11: Messages, Chat Completions,
-// Responses (status and incomplete_details.reason), Gemini. Every other word is a filter's; Gemini has a dozen.
+// stops lists the protocols' words in lower case by the references of 2025-11: Messages, Chat Completions, Responses
+// (status and incomplete_details.reason), Gemini. Other words mean a filter.
 var stops = map[string]stopReason{
 	"stop":          stopped,
 	"end_turn":      stopped,
@@ -149,17 +144,17 @@ var stops = map[string]stopReason{
 	"tool_use":      stopTool,
 }
 
-// ends notes why the model ended its answer, "" if it did not.
+// ends records why the model ended its answer, if it did.
 func (a *answer) ends(why string) {
 	if why != "" {
 		a.ended, a.stop = true, cmp.Or(stops[strings.ToLower(why)], stopFilter)
 	}
 }
 
-// mostTold is more tokens than any model handles in one call. A larger count is wrong, so the estimate stays.
+// mostTold exceeds any call's tokens. Larger counts are ignored.
 const mostTold = 1 << 24
 
-// usage records counts whose input includes the cached and the written.
+// usage records counts whose input includes cached tokens and cache writes.
 func (a *answer) usage(t tokens, final bool) {
 	t.told, t.usd = a.tokens.told, a.tokens.usd
 	a.inputKnown, a.outputKnown = t.input <= mostTold, (a.outputKnown || final) && t.output <= mostTold
@@ -172,10 +167,10 @@ func (a *answer) usage(t tokens, final bool) {
 	a.tokens = t
 }
 
-// mostCost is more than any call costs, in USD.
+// mostCost exceeds any call's cost in USD.
 const mostCost = 1e4
 
-// costs records the provider's own cost in USD: OpenRouter's usage.cost, by its reference of 2025-11.
+// costs records the provider's cost in USD: OpenRouter's usage.cost, by the reference of 2025-11.
 func (a *answer) costs(v gjson.Result) {
 	if v.Type == gjson.Number {
 		a.tokens.told, a.tokens.usd = true, min(max(v.Num, 0), mostCost)

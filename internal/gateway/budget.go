@@ -9,11 +9,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// usualOutput is the expected maximum output of a call without a limit, in tokens: the cap that Claude Code and
-// OpenCode set themselves.
+// usualOutput is the output limit in tokens assumed for calls without one: Claude Code's and OpenCode's own.
 const usualOutput = 32_000
 
-// share is a part of a budget: tokens, and USD, at the dearest price for models without one.
+// share is a part of a budget: tokens, and USD. Models without a price count at the highest price.
 type share struct {
 	tokens int64
 	cost   float64
@@ -38,7 +37,7 @@ func (g Grant) within(s share) bool {
 	return g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD
 }
 
-// exhausted says why a partly used budget allows no further call, "" while it does.
+// exhausted says why a budget allows no further call, or nothing.
 func (g Grant) exhausted(used share) string {
 	switch {
 	case g.MaxTokens > 0 && used.tokens >= g.MaxTokens:
@@ -53,14 +52,14 @@ func (g Grant) exhausted(used share) string {
 	return ""
 }
 
-// used is what was booked so far. The caller holds the lock.
+// used returns the booked use. The caller holds the lock.
 func (s *Session) used() share {
 	return share{s.usage.Input + s.usage.Output, s.atMost}
 }
 
-// reserve sets aside a call's maximum, so that concurrent calls do not exceed the budget together. While calls in
-// flight may use it up, the call waits for them. It returns and records why the call is refused; "" with ok false
-// means that ctx ended. After ok the caller must release it when the call is booked.
+// reserve sets aside a call's maximum, so that concurrent calls stay within the budget. It waits for calls in flight
+// that may use up the budget. It returns and records a refusal; an empty reason with ok false means that ctx ended.
+// After ok the caller must release the reservation.
 func (s *Session) reserve(ctx context.Context, wanted share) (why string, ok bool) {
 	for {
 		s.mu.Lock()
@@ -99,8 +98,7 @@ func (s *Session) release(part share) {
 	}
 }
 
-// leaves reports whether the budget allows another call. pending is use that is not booked yet, own the call's
-// reservation.
+// leaves reports whether the budget allows another call. pending is unbooked use; own is the call's reservation.
 func (s *Session) leaves(model string, pending tokens, own share) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +127,7 @@ func (s *Session) spend(model string, t tokens) {
 	s.atMost += s.grant.shareOf(model, t).cost
 }
 
-// Anthropic's factors of cache writes, by its price list of 2025: of the input price if no own price is set, and
-// for a cache of an hour.
+// Anthropic's price factors of cache writes (price list of 2025): without an own price, and for an hour.
 const (
 	writeFactor = 1.25
 	hourFactor  = 1.6
@@ -148,8 +145,7 @@ func dearest(list []config.Price) (top config.Price) {
 	return top
 }
 
-// cost is the cost of tokens in USD: the provider's own figure if it gives one. Input includes the cached and the
-// written.
+// cost returns the provider's figure in USD, or computes it.
 func (t tokens) cost(p config.Price) float64 {
 	if t.told {
 		return t.usd

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// maxRequest bounds a request in bytes; a million tokens with some pictures have about 20 MiB.
+	// maxRequest limits a request in bytes; a million tokens with pictures have about 20 MiB.
 	maxRequest = 64 << 20
-	// A body of at least largeRequest, or of unknown length, waits until no other one of its attempt and fewer than
-	// maxLarge of all are being sent: no agent can fill the host's memory or block the others.
+	// Bodies of at least largeRequest, or of unknown length, are sent one at a time per attempt and maxLarge at a
+	// time in all. This limits memory.
 	largeRequest = 8 << 20
 	maxLarge     = 4
-	// maxError bounds the body of an error in bytes.
+	// maxError limits an error's body in bytes.
 	maxError = 1 << 20
-	bodyTime = 2 * time.Minute // for a client to send a body
+	bodyTime = 2 * time.Minute // for a client's body
 )
 
 type call struct {
@@ -39,16 +39,16 @@ type call struct {
 	rc     *http.ResponseController
 	cancel context.CancelFunc
 	req    request
-	url    *url.URL // of the provider
-	// number orders the session's calls as they were sent.
+	url    *url.URL // the provider's URL
+	// number orders the session's calls.
 	number   int64
-	reserved share // set aside of the budget
-	// bodySent releases a large body's slot; it may be called again.
+	reserved share // reserved budget
+	// bodySent releases a large body's slot. Repeated calls are harmless.
 	bodySent func()
 }
 
-// ServeHTTP answers the listener's attempt. It checks the token nevertheless: without separate networks other
-// programs reach the listener, too.
+// ServeHTTP serves an attempt. It checks the token, since other programs may reach the listener without separate
+// networks.
 func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -80,8 +80,7 @@ func (s *Session) isToken(shown string) bool {
 	return subtle.ConstantTimeCompare([]byte(shown), []byte(s.token)) == 1
 }
 
-// abort ends a call whose session is closed, since a client that does not read could hold it. A connection without
-// deadlines does not matter.
+// abort ends a call of a closed session, whose client may never read.
 func (c *call) abort() {
 	c.cancel()
 	_ = c.rc.SetReadDeadline(time.Unix(1, 0))
@@ -96,7 +95,7 @@ func (s *Session) refuse(w http.ResponseWriter, no *refusal) {
 func (c *call) serve(ctx context.Context) {
 	free := c.admit(ctx)
 	if free == nil {
-		return // the client left, or the attempt has ended
+		return // the client left, or the attempt ended
 	}
 	defer free()
 	refused := c.prepare()
@@ -116,19 +115,19 @@ func (c *call) serve(ctx context.Context) {
 		c.number = c.numbered
 	})
 	proxy := httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { // the body is added when it is sent
+		Rewrite: func(r *httputil.ProxyRequest) { // sending adds the body
 			r.Out.URL, r.Out.Host, r.Out.Header = c.url, "", outbound(c.in.Header, c.grant.Provider)
 			r.Out.TransferEncoding, r.Out.Trailer = nil, nil
 		},
 		Transport:     roundTrip(func(out *http.Request) (*http.Response, error) { return c.exchange(ctx, out) }),
 		ErrorHandler:  c.unreachable,
-		FlushInterval: -1, // at once
+		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	proxy.ServeHTTP(c.w, c.in.WithContext(ctx))
 }
 
-// admit waits for the call's slot, which the caller must free; nil if the call ended before.
+// admit waits for the call's slot and returns its release, or nil if the call ended.
 func (c *call) admit(ctx context.Context) (free func()) {
 	places := []chan struct{}{c.slots}
 	if n := c.in.ContentLength; n < 0 || n >= largeRequest {
@@ -154,7 +153,7 @@ func (c *call) admit(ctx context.Context) (free func()) {
 	}
 }
 
-// prepare reads the request; it returns a refusal, or nil.
+// prepare reads the request and may return a refusal.
 func (c *call) prepare() *refusal {
 	body, refused := c.readBody()
 	if refused != nil {
@@ -177,7 +176,7 @@ func (c *call) readBody() (string, *refusal) {
 	if enc := c.in.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return "", refuse(c.route.protocol, http.StatusUnsupportedMediaType, "compressed requests are not read; turn request compression off")
 	}
-	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // of the connection, so by the machine's clock
+	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // connections use the machine's clock
 	var body strings.Builder
 	body.Grow(int(min(max(c.in.ContentLength, 0), maxRequest)))
 	_, err := io.Copy(&body, http.MaxBytesReader(c.w, c.in.Body, maxRequest))
@@ -192,14 +191,13 @@ func (c *call) readBody() (string, *refusal) {
 	return "", refuse(c.route.protocol, status, text)
 }
 
-// over says why the attempt is ended as fruitless; empty for not.
 func (s *Session) over() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gaveUp
 }
 
-// forbidden asks the breaker and the budget. Nil: the call may go, or ended while it waited.
+// forbidden asks the breaker and the budget. Nil means that the call may proceed or ended while waiting.
 func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == models {
 		return nil
@@ -208,7 +206,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 		return refuse(c.route.protocol, http.StatusForbidden, "the attempt is over: "+why)
 	}
 	now := c.gateway.Now()
-	if c.route.kind != countTokens { // it costs nothing
+	if c.route.kind != countTokens { // free of charge
 		wanted := c.grant.shareOf(c.req.model, tokens{input: inputOf(c.req.size), output: c.req.most})
 		why, ok := c.reserve(ctx, wanted)
 		if ok {

@@ -24,8 +24,7 @@ var (
 		`connector|container|skill|preset|datasource|knowledge|internet|online|compound|imagegeneration`)
 	laterName = regexp.MustCompile(`background|deferred|async|webhook|callback`)
 	tierName  = regexp.MustCompile(`^(?:servicetier|speed|inferencegeo)$`)
-	// storedName matches earlier answers and conversations, which may be another attempt's, caches, and fallback
-	// models.
+	// storedName matches earlier answers, conversations, caches and fallback models, which may be another attempt's.
 	storedName  = regexp.MustCompile(`^(?:previous|stored|saved)|^(?:conversation|cachedcontents?)$|(?:models|fallbacks)$`)
 	idName      = regexp.MustCompile(`(?:[_-](?i:ids?)|Ids?|IDs?)$`)
 	addressName = regexp.MustCompile(`ur[li]s?$`)
@@ -33,35 +32,33 @@ var (
 	toolsName   = regexp.MustCompile(`tool(?:s|sets?)$`)
 )
 
-// The exceptions to these rules.
+// Exceptions to the rules.
 var (
-	// ownID matches ids by which a request's parts refer to each other or to their sender, and token ids.
+	// ownID matches ids that link a request's parts or identify the sender, and token ids.
 	ownID = regexp.MustCompile(`^(?:(?:tool|function)?call|(?:parent)?tooluse|.*user|session|(?:client)?request|trace|turn|.*token)ids?$`)
-	// ownName matches fields that providers ignore, and schemas, whose names the agent chooses.
-	ownName = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
-	// negativeName matches fields that exclude something.
+	// ownName matches fields that providers ignore, and schemas with the agent's names.
+	ownName      = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
 	negativeName = regexp.MustCompile(`^(?:exclude|disable|deny|block|ignore)`)
-	// conversationName matches the fields with the conversation, in all protocols. Only references are denied there.
+	// conversationName matches fields with the conversation. Only references are denied there.
 	conversationName = regexp.MustCompile(`^(?:input|messages|contents|system|systeminstruction)$`)
-	// agentsName matches a conversation's fields with the agent's own values, which may name any address and file:
-	// its tools' arguments and results.
+	// agentsName matches the agent's own values in a conversation, such as tool arguments and results.
 	agentsName = regexp.MustCompile(`^(?:action|args|arguments|input|operation|response)$`)
-	// spokenName matches fields whose texts may be an address: messages, and the sources of tools' results.
+	// spokenName matches fields whose text may be an address.
 	spokenName = regexp.MustCompile(`^(?:code|content|output|reasoning|reasoningcontent|refusal|source|text|thinking|title|instructions|stop|stopsequences|user)$`)
 )
 
-// plainName is a name in lower case without _ and -, as lenient servers compare names. It goes through upper case,
-// since encoding/json takes ſ for s.
+// plainName returns a lower-case name without _ and -, as lenient servers compare names. encoding/json reads ſ as s,
+// hence upper case first.
 func plainName(name string) string {
 	return unscored.Replace(strings.ToLower(strings.ToUpper(name)))
 }
 
 var unscored = strings.NewReplacer("_", "", "-", "")
 
-// exactNames are the fields that the gateway reads by exact name.
+// exactNames lists fields that the gateway reads by exact name.
 var exactNames = []string{"model", "stream", "tools", "tool_choice", "input", "messages", "contents", "system"}
 
-// spelledOtherwise finds another spelling of a name, which a lenient server would read as the field.
+// spelledOtherwise finds another spelling of a field, which lenient servers accept.
 func (f fields) spelledOtherwise(names ...string) (other, name string) {
 	for other := range f {
 		for _, name := range names {
@@ -73,7 +70,7 @@ func (f fields) spelledOtherwise(names ...string) (other, name string) {
 	return "", ""
 }
 
-// denial checks one field of a request.
+// denial checks fields of a request.
 type denial struct {
 	kind  callKind
 	grant Grant
@@ -97,7 +94,7 @@ func (f fields) denied(kind callKind, g Grant) error {
 	return nil
 }
 
-// asked checks a field outside of the conversation, with its content.
+// asked checks a field outside of the conversation, recursively.
 func (d denial) asked(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
 	if asksNothing(v) || ownName.MatchString(plain) {
@@ -120,7 +117,7 @@ func (d denial) asked(name string, v gjson.Result, depth int) error {
 	return within(name, v, func(name string, v gjson.Result) error { return d.asked(name, v, depth-1) })
 }
 
-// asksNothing reports whether a value leaves its field switched off.
+// asksNothing reports whether a value switches its field off.
 func asksNothing(v gjson.Result) bool {
 	switch v.Type {
 	case gjson.Null, gjson.False:
@@ -141,7 +138,7 @@ func onlyNames(v gjson.Result) bool {
 	return !v.IsObject()
 }
 
-// within visits the fields of an object, or a list's elements under its name, until an error.
+// within visits an object's fields, or a list's elements under its name, until an error.
 func within(name string, v gjson.Result, look func(string, gjson.Result) error) (err error) {
 	if v.Type != gjson.JSON {
 		return nil
@@ -168,7 +165,7 @@ func (d denial) rule(name, plain string, v gjson.Result) error {
 	case storedName.MatchString(plain) && !v.IsBool():
 		return d.refers(name)
 	case modelName.MatchString(plain) && v.Type == gjson.String:
-		return d.model(strings.TrimPrefix(v.Str, "models/")) // as Google names them
+		return d.model(strings.TrimPrefix(v.Str, "models/")) // Google's form
 	}
 	return d.reference(name, plain, v)
 }
@@ -181,7 +178,7 @@ var standardTiers = map[string]bool{
 	"global":        true,
 }
 
-// isHosted judges a field by its name, and a type by its value.
+// isHosted checks a field by its name, and a type by its value.
 func (d denial) isHosted(plain string, v gjson.Result) bool {
 	if plain != "type" {
 		return hostedName.MatchString(plain)
@@ -190,7 +187,7 @@ func (d denial) isHosted(plain string, v gjson.Result) bool {
 }
 
 func (d denial) model(name string) error {
-	routed := strings.ToLower(name) // OpenRouter's, with a search or a stored preset
+	routed := strings.ToLower(name) // OpenRouter's suffixes add search or stored presets
 	if strings.Contains(routed+":", ":online:") || strings.Contains(routed, "@preset/") {
 		return errHosted
 	}
@@ -199,7 +196,7 @@ func (d denial) model(name string) error {
 
 func isTools(plain string, v gjson.Result) bool { return toolsName.MatchString(plain) && v.IsArray() }
 
-// tools refuses hosted tools in fields that keep them. A tool may be a mere name.
+// tools refuses hosted tools. A tool may be a mere name.
 func (d denial) tools(list gjson.Result) error {
 	for entry := range elements(list) {
 		if entry.Type == gjson.String {
@@ -215,8 +212,7 @@ func (d denial) tools(list gjson.Result) error {
 	return nil
 }
 
-// conversation looks for references in the conversation. Most have none, and checking the text first is faster than
-// checking the fields.
+// conversation looks for references in the conversation. Searching the text first is faster.
 func (d denial) conversation(v gjson.Result, depth int) error {
 	if !mayRefer(v.Raw) {
 		return nil
@@ -224,7 +220,7 @@ func (d denial) conversation(v gjson.Result, depth int) error {
 	return d.said("content", v, depth)
 }
 
-// said checks a field of a conversation, with its content.
+// said checks a field of a conversation, recursively.
 func (d denial) said(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
 	switch {
@@ -259,7 +255,7 @@ func (d denial) reference(name, plain string, v gjson.Result) error {
 	return nil
 }
 
-// isAddress reports whether a text names something instead of containing it, by its field or its beginning.
+// isAddress reports whether a text is an address, by its field or beginning.
 func isAddress(plain, text string) bool {
 	if addressName.MatchString(plain) {
 		return !strings.HasPrefix(text, "data:")
@@ -283,7 +279,7 @@ func (d denial) whole(v gjson.Result) error {
 	return nil
 }
 
-// onlyID reports whether an object has an id, and nothing but its usual companions.
+// onlyID reports whether an object has only an id and its usual companions.
 func onlyID(v gjson.Result) bool {
 	if !v.IsObject() {
 		return false
@@ -302,7 +298,7 @@ func onlyID(v gjson.Result) bool {
 	return id && !more
 }
 
-// refers refuses a reference, unless the operator allows them.
+// refers refuses a reference unless the operator allows references.
 func (d denial) refers(what string) error {
 	switch {
 	case d.grant.Provider.AllowRemote:
@@ -317,5 +313,5 @@ func (d denial) tooDeep() error {
 	return fmt.Errorf("what lies more than %d levels deep in %s is not allowed", maxDepth, d.field)
 }
 
-// remote begins an address of another machine.
+// remote matches the beginning of another machine's address.
 var remote = regexp.MustCompile(`^\s*[A-Za-z][A-Za-z0-9+.-]*://`)

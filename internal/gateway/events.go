@@ -7,17 +7,17 @@ import (
 	"io"
 )
 
-// maxEvent limits one event in bytes. The last event of Responses repeats the whole answer; a longer one passes
+// maxEvent limits an event in bytes. Responses repeats the whole answer in its last event; a longer one passes
 // unread.
 const maxEvent = 16 << 20
 
-// splitter cuts a stream of server-sent events. Its output, joined, is its input.
+// splitter cuts a stream of server-sent events without changing its bytes.
 type splitter struct {
 	from    *bufio.Reader
-	max     int // of an event that is returned whole
+	max     int // largest event that is returned whole
 	raw     []byte
 	within  bool // the event's beginning was returned
-	midline bool // and a line's
+	midline bool // a line's beginning was returned
 }
 
 func newSplitter(from io.Reader) splitter {
@@ -26,11 +26,10 @@ func newSplitter(from io.Reader) splitter {
 
 const byteOrderMark = "\ufeff"
 
-// lines drops a stream's byte order mark and ends each line with \n; the standard of events also allows \r and
-// \r\n.
+// lines drops a byte order mark and converts \r and \r\n to \n.
 type lines struct {
 	io.Reader
-	mark int  // bytes read of the mark, all of them after something else
+	mark int  // bytes read of the mark
 	cr   bool // the last byte was \r
 }
 
@@ -55,8 +54,8 @@ func (l *lines) Read(p []byte) (int, error) {
 	return len(kept), err
 }
 
-// next returns one event as it came, with its end, and its joined data lines; of a too long one a piece without
-// them. Both are valid until the next call.
+// next returns an event's bytes and its joined data lines, or a piece of a long event without data. Both are valid
+// until the next call.
 func (s *splitter) next() (raw, data []byte, err error) {
 	s.raw = s.raw[:0]
 	begun, ended := !s.within, false
@@ -74,7 +73,7 @@ func (s *splitter) next() (raw, data []byte, err error) {
 	return s.raw, data, err
 }
 
-// line reads a line, or as much as the buffer holds. blank: it ends the event.
+// line reads a line, or as much as the buffer holds. blank ends the event.
 func (s *splitter) line() (blank bool, err error) {
 	line, err := s.from.ReadSlice('\n')
 	s.raw = append(s.raw, line...)
@@ -86,7 +85,7 @@ func (s *splitter) line() (blank bool, err error) {
 	return blank && err == nil, err
 }
 
-// dataOf joins the data lines of an event. One line, the usual case, is not copied.
+// dataOf joins an event's data lines. A single line is not copied.
 func dataOf(raw []byte) []byte {
 	var data []byte
 	for line := range bytes.Lines(raw) {

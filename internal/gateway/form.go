@@ -10,20 +10,20 @@ import (
 
 // form describes a kind of call; zero if nothing is read or changed.
 type form struct {
-	// read reads one event of a stream, or a whole answer, and ignores unknown ones. Nil if no model answers.
+	// read reads an event or a whole answer. Nil if no model answers.
 	read func(e gjson.Result, a *answer)
 	// alive is the sign of life that an agent gets while an answer is held back, by CLI. Codex 0.169.0 gives a
 	// stream up after five minutes without an event; a comment is none. Claude Code counts no pings, which is why
 	// internal/agent makes it wait longer. OpenCode watches for bytes. Gemini CLI 0.61.0 fails on a comment and
 	// skips empty lines.
 	alive string
-	// turn makes the second try's request: the other thinking mode and the nudge. It is false if that is impossible.
+	// turn changes a request for the second try: the other thinking mode and the nudge. It may be impossible.
 	turn func(*draft, config.Model) bool
-	// sure is the field that requests the answer's log-probabilities, and its value: OpenAI's and Google's
-	// references of 2025-11. Messages has none.
+	// sure is the field and value that request log-probabilities (OpenAI's and Google's references of 2025-11).
+	// Messages has none.
 	sure      string
 	sureValue any
-	// limits are the fields that limit each answer, answers the fields that ask for several.
+	// limits lists fields that limit each answer; answers, fields that request several.
 	limits, answers []string
 	// local are the types of tools that the agent runs itself, as patterns with the dates that Messages appends:
 	// OpenAI's and Anthropic's references of 2026-08. Every other type is the provider's (it costs beyond tokens and

@@ -14,36 +14,35 @@ import (
 )
 
 const (
-	headerTime = 10 * time.Second // for a client to send its headers; it is on the same machine
-	// idleTime is how long a kept connection may wait for its next call. Agents run tools for minutes between calls
-	// and open a new one then.
+	headerTime = 10 * time.Second // for a local client's headers
+	// idleTime keeps a connection for the next call. Agents run tools for minutes and then open a new one.
 	idleTime = 2 * time.Minute
-	// maxHeader bounds the headers of a request in bytes.
+	// maxHeader limits headers in bytes.
 	maxHeader = 64 << 10
-	// maxConns bounds the connections of one attempt; one agent with ten helpers holds about twelve.
+	// maxConns limits an attempt's connections; an agent with ten helpers holds about twelve.
 	maxConns = 256
 )
 
 type Options struct {
 	Now func() time.Time
 	Log zerolog.Logger
-	// Transport reaches the providers. It must not ask for compressed answers, whose tokens could not be counted,
-	// nor limit the time to the first byte: a model may think for minutes.
+	// Transport reaches the providers. It must not request compression, which hides tokens, nor limit the time to the
+	// first byte.
 	Transport http.RoundTripper
 }
 
-// Gateway is shared by all attempts' sessions. Use New.
+// Gateway serves all attempts' sessions. Use New.
 type Gateway struct {
 	Options
-	large chan struct{} // taken by calls that send a large body
+	large chan struct{} // slots of calls with large bodies
 }
 
 func New(o Options) *Gateway { return &Gateway{Options: o, large: make(chan struct{}, maxLarge)} }
 
-// Open makes a token for the grant's provider, until the session closes.
+// Open returns a session with a token for the grant's provider.
 func (g *Gateway) Open(grant Grant) *Session {
 	secret := make([]byte, 32)
-	rand.Read(secret) // never fails, by its documentation
+	rand.Read(secret) // documented never to fail
 	s := &Session{
 		gateway: g, grant: grant, token: "pawl-" + base64.RawURLEncoding.EncodeToString(secret),
 		open: map[*call]bool{}, answered: map[string]int64{}, slots: make(chan struct{}, maxCalls), large: make(chan struct{}, 1),
@@ -53,10 +52,10 @@ func (g *Gateway) Open(grant Grant) *Session {
 	return s
 }
 
-// Serve answers on the attempt's own listener, until Close.
+// Serve serves the attempt's listener until Close.
 func (s *Session) Serve(ln net.Listener) { _ = s.server.Serve(netutil.LimitListener(ln, maxConns)) }
 
-// Listen serves a free port of the host's loopback, for an agent without its own network, and returns its URL.
+// Listen serves a free loopback port for agents without their own network and returns its URL.
 func (s *Session) Listen() (url string, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

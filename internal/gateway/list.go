@@ -12,17 +12,16 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// The results of listing a provider's models.
+// Results of listing a provider's models.
 var (
 	ErrKey    = errors.New("the provider refuses the key")
 	ErrNoList = errors.New("the provider lists no models")
 )
 
-// maxList bounds the list of a provider's models, in bytes.
+// maxList limits the list in bytes.
 const maxList = 8 << 20
 
-// List lists a provider's models with its key, which costs nothing and shows that the key works. The names are as
-// calls use them. The transport must not be nil.
+// List lists a provider's models. That costs nothing and tests the key. The transport must not be nil.
 func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (names []string, err error) {
 	address := p.BaseURL + map[string]string{
 		config.OpenAI: "/models", config.Anthropic: "/v1/models?limit=1000", config.Google: "/v1beta/models?pageSize=1000",
@@ -32,7 +31,7 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 		return nil, err
 	}
 	req.Header = outbound(http.Header{"Anthropic-Version": {"2023-06-01"}}, p)
-	resp, err := transport.RoundTrip(req) // without redirects, which would get the key
+	resp, err := transport.RoundTrip(req) // redirects would receive the key
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 	return names, nil
 }
 
-// listError says why an answer has no list of models, nil if it may have one.
+// listError says why an answer has no list, or returns nil.
 func listError(resp *http.Response, body []byte) error {
 	wrongKey := fmt.Errorf("%w: it answers %s", ErrKey, resp.Status)
 	switch resp.StatusCode {

@@ -7,17 +7,15 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// sureTokens is the window of a model's confidence: some three sentences of prose, so that one odd word does not
-// count.
+// sureTokens averages confidence over some three sentences.
 const sureTokens = 64
 
-// sureness keeps the log-probabilities of the last tokens of prose.
+// sureness stores the log-probabilities of the last tokens of prose.
 type sureness struct {
 	last [sureTokens]float64
 	n    int
 }
 
-// add adds one event's list of log-probabilities; other JSON has none.
 func (s *sureness) add(list gjson.Result) {
 	for v := range elements(list) {
 		if v.Type == gjson.Number {
@@ -27,7 +25,7 @@ func (s *sureness) add(list gjson.Result) {
 	}
 }
 
-// value is the geometric mean of the tokens' probabilities; false while there are too few.
+// value returns the geometric mean of the probabilities, if there are enough.
 func (s *sureness) value() (float64, bool) {
 	sum := 0.0
 	for _, p := range s.last {
@@ -36,7 +34,7 @@ func (s *sureness) value() (float64, bool) {
 	return math.Exp(sum / sureTokens), s.n >= sureTokens
 }
 
-// sureOf makes a request ask for the answer's log-probabilities, if its protocol has them.
+// sureOf requests log-probabilities if the protocol has them.
 func (kind callKind) sureOf(body string) string {
 	d, f := draft{body}, forms[kind]
 	if f.sure != "" {
@@ -45,8 +43,8 @@ func (kind callKind) sureOf(body string) string {
 	return d.body
 }
 
-// judge ends the attempt, once, when an answer without a tool call has too much prose, or the model's confidence in
-// it is below the operator's limit. Reasoning is no prose.
+// judge ends the attempt once an answer without a tool call has too much prose or too little confidence. Reasoning
+// does not count.
 func (c *call) judge(said *answer) {
 	if c.grant.OnFruitless == nil || c.grant.NoAnswerBytes == 0 {
 		return

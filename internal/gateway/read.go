@@ -23,7 +23,7 @@ func readResponses(e gjson.Result, a *answer) {
 	}
 }
 
-// readOutput reads a whole response, or an item of a stream or a piece of one.
+// readOutput reads a response, an item of a stream, or a piece.
 func readOutput(kind string, e gjson.Result, a *answer) {
 	item := e.Get("item")
 	switch {
@@ -54,7 +54,7 @@ func readDelta(kind string, e gjson.Result, a *answer) {
 	}
 }
 
-// closeItem counts the parts of an item that did not come in pieces: tool arguments, and sealed reasoning.
+// closeItem counts parts that did not come in pieces: tool arguments and sealed reasoning.
 func (a *answer) closeItem(item gjson.Result) {
 	whole := len(item.Get("action").Raw)
 	for _, name := range []string{"arguments", "input", "encrypted_content"} {
@@ -81,8 +81,7 @@ func readResponse(r gjson.Result, a *answer) {
 	}
 }
 
-// readItem sees tool calls of every kind (function_call, custom_tool_call, local_shell_call, …) and visible text
-// that was counted in pieces.
+// readItem reads tool calls of every kind, and visible text that was counted in pieces.
 func readItem(item gjson.Result, a *answer) {
 	kind := item.Get("type").Str
 	if strings.HasSuffix(kind, "_call") {
@@ -105,7 +104,7 @@ func readChat(c gjson.Result, a *answer) {
 		a.sure.add(choice.Get("logprobs.content.#.logprob"))
 		a.ends(choice.Get("finish_reason").Str)
 	})
-	if u := c.Get("usage"); u.IsObject() { // some servers count in every chunk
+	if u := c.Get("usage"); u.IsObject() { // some servers report in every chunk
 		a.costs(u.Get("cost"))
 		a.usage(tokens{
 			input:  count(u.Get("prompt_tokens")),
@@ -116,7 +115,7 @@ func readChat(c gjson.Result, a *answer) {
 }
 
 func readChatMessage(m gjson.Result, a *answer) {
-	a.says(m.Get("content").String() + m.Get("refusal").Str) // parts of another form are text, too
+	a.says(m.Get("content").String() + m.Get("refusal").Str) // other parts count as text
 	a.thought += len(m.Get("reasoning_content").Str) + len(m.Get("reasoning").Str)
 	a.each(m.Get("tool_calls"), readCall)
 	if call := m.Get("function_call"); call.Type != gjson.Null {
@@ -129,7 +128,6 @@ func readCall(call gjson.Result, a *answer) {
 	a.other += len(call.Get("arguments").Str) + len(call.Get("function.name").Str) + len(call.Get("function.arguments").Str)
 }
 
-// onlyUsage reports whether a chunk of a chat completion has only usage.
 func onlyUsage(c gjson.Result) bool {
 	return c.Get("usage").Type != gjson.Null && len(c.Get("choices").Array()) == 0
 }
@@ -160,7 +158,7 @@ func readMessages(e gjson.Result, a *answer) {
 func readBlock(b gjson.Result, a *answer) {
 	a.says(b.Get("text").Str)
 	a.thought += len(b.Get("thinking").Str)
-	// Invisible parts: a tool's arguments, in pieces or whole, a signature, redacted reasoning.
+	// Invisible parts: tool arguments, signatures, redacted reasoning.
 	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw)
 	a.other += len(b.Get("signature").Str) + len(b.Get("data").Str)
 	kind := b.Get("type").Str
@@ -169,14 +167,13 @@ func readBlock(b gjson.Result, a *answer) {
 	}
 }
 
-// messagesTokens are the counts as Messages splits them. Its input leaves out cache reads and writes.
+// messagesTokens holds the Messages counts. Its input excludes cache reads and writes.
 type messagesTokens struct {
 	fresh, read, written, hour, output int64
-	told                               bool // a kind of input
+	told                               bool // at least one kind of input
 }
 
-// readMessagesUsage adds the three kinds of input, so that input means the same in all protocols. Fields missing in
-// a later event keep their value.
+// readMessagesUsage adds the three kinds of input, as other protocols do. Missing fields keep their values.
 func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	if !u.IsObject() {
 		return
@@ -209,7 +206,7 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	a.inputKnown = a.inputKnown && m.told
 }
 
-// readGemini reads a chunk, a whole body, or the array of chunks of a stream without alt=sse.
+// readGemini reads a chunk, a body, or the array of a stream without alt=sse.
 func readGemini(c gjson.Result, a *answer) {
 	if c.IsArray() {
 		a.each(c, func(chunk gjson.Result, a *answer) {
@@ -234,7 +231,7 @@ func readGemini(c gjson.Result, a *answer) {
 		a.ends("blocked")
 		a.over = true
 	}
-	if u := c.Get("usageMetadata"); u.IsObject() { // each replaces the one before
+	if u := c.Get("usageMetadata"); u.IsObject() { // replaces the previous one
 		a.usage(tokens{
 			input:  count(u.Get("promptTokenCount")) + count(u.Get("toolUsePromptTokenCount")),
 			cached: count(u.Get("cachedContentTokenCount")),

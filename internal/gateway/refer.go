@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// mayRefer reports whether JSON may have a reference, or tools. It finds names by the quote after them.
+// mayRefer reports whether JSON may contain references or tools. It finds names by the closing quote.
 func mayRefer(raw string) bool {
 	if mentions(raw, `"file"`, `"item_reference"`) || beginsRemote(raw) {
 		return true
@@ -30,10 +30,10 @@ func mayRefer(raw string) bool {
 	return false
 }
 
-// longestName is more than the name of any field that refers, in bytes.
+// longestName exceeds every referring field name, in bytes.
 const longestName = 64
 
-// nameBefore is the end of a possible referring name: "" for most, by the last letter.
+// nameBefore returns the end of a possible referring name, or empty.
 func nameBefore(text string) string {
 	if text == "" {
 		return ""
@@ -52,8 +52,7 @@ func refersByName(name string) bool {
 	return isID(name, plain) || addressName.MatchString(plain) || toolsName.MatchString(plain)
 }
 
-// loneID reports whether the object of a name "id", which ends at a quote, may have no other field: the name is
-// first and little follows, or it is last.
+// loneID reports whether the name "id", which ends at a quote, may be its object's only field.
 func loneID(raw string, quote int) bool {
 	const space = " \t\r\n"
 	before := strings.TrimRight(raw[:quote-len(`"id`)], space)
@@ -65,13 +64,12 @@ func loneID(raw string, quote int) bool {
 	return strings.HasPrefix(strings.TrimLeft(after, space), "}")
 }
 
-// beginsRemote reports whether a string within JSON may begin with such an address.
 func beginsRemote(raw string) bool {
 	const before = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.- \\"
 	for i := 0; ; {
 		next := strings.Index(raw[i:], "//")
 		if next < 0 {
-			return strings.Contains(raw, `\/`) // a way to write it
+			return strings.Contains(raw, `\/`) // an escaped slash
 		}
 		scheme, ok := strings.CutSuffix(raw[i:i+next], ":")
 		if ok && strings.HasSuffix(strings.TrimRight(scheme, before), `"`) {

@@ -26,11 +26,10 @@ func (r *refusal) write(w http.ResponseWriter) {
 		w.Header().Set(name, v)
 	}
 	w.WriteHeader(r.status)
-	io.WriteString(w, body) // a client that has left does not need it
+	io.WriteString(w, body) // fails only if the client left
 }
 
-// errorNames are the names of errors by status in the three protocols, with OpenAI's code, if any, after a colon. 0
-// is every other status.
+// errorNames maps statuses to error names in the three protocols, with OpenAI's code after a colon. 0 is the default.
 var errorNames = map[string]map[int]string{
 	config.Anthropic: {
 		0:                                "invalid_request_error",
@@ -62,7 +61,7 @@ var errorNames = map[string]map[int]string{
 
 const anthropicOverloaded = 529
 
-// refuse is an error in a protocol's form; details are for Google's.
+// refuse returns an error in a protocol's form; details are for Google's.
 func refuse(p string, status int, message string, details ...object) *refusal {
 	if p == config.Anthropic && status == http.StatusServiceUnavailable {
 		status = anthropicOverloaded
@@ -92,7 +91,7 @@ func refuse(p string, status int, message string, details ...object) *refusal {
 	return out
 }
 
-// refuseLimit answers with a limit in the form that makes the request's CLI stop or wait; message is for people.
+// refuseLimit answers with a limit in the form that stops the CLI or makes it wait.
 func (r route) refuseLimit(header http.Header, l policy.Limit, message string, now time.Time) *refusal {
 	wait := secondsUntil(l.ResetsAt, now)
 	var out *refusal
@@ -112,9 +111,8 @@ func (r route) refuseLimit(header http.Header, l policy.Limit, message string, n
 	return out
 }
 
-// usedUp is a quota that retries do not help. Which answer each CLI takes as final was recorded: Codex 429
-// usage_limit_reached, Claude Code a bad request (400) or a rejected plan with a long wait, Gemini CLI a quota per
-// day. OpenCode and the rest of the AI SDK sleep at every 429, but stop at 402.
+// usedUp returns a quota that retries do not help. Recorded: Codex stops at 429 usage_limit_reached, Claude Code at
+// 400 or a rejected plan with a long wait, Gemini CLI at a daily quota, the AI SDK (OpenCode) at 402.
 func (r route) usedUp(header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
 	ofAISDK := strings.Contains(agent, "ai-sdk") || strings.Contains(agent, "opencode")
@@ -142,7 +140,7 @@ func (r route) usedUp(header http.Header, l policy.Limit, message string, wait i
 	return &refusal{status: http.StatusTooManyRequests, header: map[string]string{"X-Should-Retry": "false"}, body: object{"error": e}}
 }
 
-// retryInfo is a Google client's wait in seconds; nothing for 0.
+// retryInfo returns Google's wait in seconds, or nothing for 0.
 func retryInfo(wait int64) []object {
 	if wait == 0 {
 		return nil
@@ -150,7 +148,7 @@ func retryInfo(wait int64) []object {
 	return []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%ds", wait)}}
 }
 
-// secondsUntil is an agent's wait in whole seconds, 0 if unknown.
+// secondsUntil returns the wait in whole seconds, or 0 if unknown.
 func secondsUntil(reset, now time.Time) int64 {
 	if reset.IsZero() {
 		return 0

@@ -19,25 +19,24 @@ import (
 )
 
 type request struct {
-	body   string // for the provider
-	size   int    // its bytes at the first try, also after it was dropped
-	sum    uint64 // hash of the agent's body, within this process
+	body   string // as sent to the provider
+	size   int    // bytes at the first try
+	sum    uint64 // hash of the agent's body
 	model  string
-	most   int64 // the answer's maximum tokens, by the request or the usual
+	most   int64 // maximum tokens of the answer
 	stream bool
-	tools  bool // it offers tools
-	// usageAdded says that the gateway asked for a streamed chat completion's usage, so that its chunk is kept from
-	// the agent.
+	tools  bool
+	// usageAdded means that the gateway requested usage and hides its chunk from the agent.
 	usageAdded bool
 }
 
-// sums seeds the hashes of requests, so that agents cannot make collisions.
+// sums seeds request hashes, so that agents cannot make collisions.
 var sums = maphash.MakeSeed()
 
-// maxModel bounds the name of a model in bytes; some of routers have eighty.
+// maxModel limits a model's name in bytes; some routers' names have eighty.
 const maxModel = 256
 
-// readRequest checks a body and prepares it for the provider. Its error is for the agent.
+// readRequest checks a body and prepares it. Errors are for the agent.
 func readRequest(r route, body string, g Grant) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
@@ -95,19 +94,18 @@ func (g Grant) refusesModel(model string) error {
 	return nil
 }
 
-// askUsage requests a streamed chat completion's usage.
 func (r *request) askUsage(f fields) {
 	if f["stream_options"].Get("include_usage").Type == gjson.True {
 		return
 	}
 	asked, err := sjson.Set(r.body, "stream_options.include_usage", true)
 	if err != nil {
-		return // a request that no provider takes
+		return // no provider accepts the request
 	}
 	r.body, r.usageAdded = asked, true
 }
 
-// mostOutput is the maximum total tokens of a request's answers.
+// mostOutput returns the maximum tokens of all answers to a request.
 func (f fields) mostOutput(kind callKind) int64 {
 	if kind == generate {
 		for _, name := range []string{"generationConfig", "generation_config"} {
@@ -126,22 +124,19 @@ func (f fields) mostOutput(kind callKind) int64 {
 	return min(cmp.Or(most, usualOutput), maxOutput) * min(answers, maxAnswers)
 }
 
-// Bounds of what the gateway reserves for a request. No model answers with a million tokens, and no provider gives
-// more than 128 answers at once.
+// Limits of reservations: no model answers with a million tokens, no provider with more than 128 answers.
 const (
 	maxOutput  = 1 << 20
 	maxAnswers = 128
 )
 
-// object shortens JSON literals.
 type object map[string]any
 
-// manyBrackets is the most opening brackets of a text that gjson checks. It recurses at each, and a full stack ends
-// the process; encoding/json is some four times slower and goes 10,000 deep.
+// manyBrackets limits opening brackets for gjson, which recurses at each and may overflow the stack. encoding/json is
+// four times slower.
 const manyBrackets = 1 << 16
 
-// parsed parses a text; false if it is no JSON. It checks the whole text: gjson and a provider could read broken
-// parts differently.
+// parsed parses the whole text, because gjson and a provider could read broken JSON differently.
 func parsed(text string) (gjson.Result, bool) {
 	valid := gjson.Valid
 	if strings.Count(text, "{")+strings.Count(text, "[") > manyBrackets {
@@ -153,8 +148,7 @@ func parsed(text string) (gjson.Result, bool) {
 	return gjson.Parse(text), true
 }
 
-// elements iterates over a list's elements, and over nothing else. It does not collect them: in a list of zeros
-// each would take forty times its bytes.
+// elements iterates over a list without collecting it, which would take forty times its bytes.
 func elements(v gjson.Result) iter.Seq[gjson.Result] {
 	return func(yield func(gjson.Result) bool) {
 		if v.IsArray() {
@@ -163,9 +157,8 @@ func elements(v gjson.Result) iter.Seq[gjson.Result] {
 	}
 }
 
-// fields are an object's fields by name. Of equal names the last counts, as at the providers; gjson's Get would
-// return the first. Names are compared exactly: with encoding/json's structs "MODEL" would replace "model", and
-// another price would count.
+// fields maps an object's fields. The last of equal names counts, as at providers. Names are exact: encoding/json
+// would read "MODEL" as "model".
 type fields map[string]gjson.Result
 
 func fieldsOf(v gjson.Result) fields {
@@ -173,7 +166,7 @@ func fieldsOf(v gjson.Result) fields {
 	return f
 }
 
-// namesOf also returns a name that occurs twice, "" for none.
+// namesOf also returns a repeated name, or empty.
 func namesOf(v gjson.Result) (f fields, twice string) {
 	if !v.IsObject() {
 		return nil, ""
@@ -189,7 +182,7 @@ func namesOf(v gjson.Result) (f fields, twice string) {
 	return f, twice
 }
 
-// distinct returns an object's fields; false for other values, or if a name occurs twice.
+// distinct returns an object's fields, or false for repeated names and other values.
 func distinct(v gjson.Result) (fields, bool) {
 	f, twice := namesOf(v)
 	return f, f != nil && twice == ""
@@ -211,7 +204,7 @@ func (f fields) json() string {
 
 func list(raws []string) string { return "[" + strings.Join(raws, ",") + "]" }
 
-// encoded writes JSON like the providers, without escaping < and >, for values that always marshal.
+// encoded writes JSON without escaping < and >. The value must marshal.
 func encoded(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -220,11 +213,10 @@ func encoded(v any) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// maxCount is more tokens than any model takes in one call.
+// maxCount exceeds any call's tokens.
 const maxCount = 1 << 40
 
-// count is a number of tokens. A negative or absurd one is clamped, so that no answer lowers a total; other values
-// are 0.
+// count returns a number of tokens, clamped so that no answer lowers a total. Other values are 0.
 func count(v gjson.Result) int64 {
 	if v.Type != gjson.Number {
 		return 0

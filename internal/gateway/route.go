@@ -19,22 +19,22 @@ const (
 	models      callKind = "models"
 	messages    callKind = "messages"
 	countTokens callKind = "count_tokens"
-	generate    callKind = "generate" // Gemini, streaming or not
+	generate    callKind = "generate" // Gemini
 )
 
 type route struct {
 	kind     callKind
 	protocol string
 	method   string
-	path     string // what is appended to the provider's base URL
-	model    string // Gemini has it in the path
-	stream   bool   // Gemini has it in the path
+	path     string // appended to the provider's base URL
+	model    string // Gemini's path has it
+	stream   bool   // Gemini's path has it
 }
 
-// geminiPath allows plain model names only: no dots or encoded slashes reach the provider's path.
+// geminiPath allows plain model names without dots or encoded slashes.
 var geminiPath = regexp.MustCompile(`^/v1beta/models/([A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*):(streamGenerateContent|generateContent|countTokens)$`)
 
-// routes are the paths that name no model. OpenAI's base URL has the version.
+// routes lists paths without a model. OpenAI's base URL has the version.
 var routes = map[string]route{
 	"/v1/responses":             {kind: responses, protocol: config.OpenAI, method: http.MethodPost, path: "/responses"},
 	"/v1/chat/completions":      {kind: chat, protocol: config.OpenAI, method: http.MethodPost, path: "/chat/completions"},
@@ -43,7 +43,7 @@ var routes = map[string]route{
 	"/v1/messages/count_tokens": {kind: countTokens, protocol: config.Anthropic, method: http.MethodPost, path: "/v1/messages/count_tokens"},
 }
 
-// routeOf is false for paths that are not on the list. It compares the path as sent, with escapes.
+// routeOf returns false for unknown paths. It compares the escaped path.
 func routeOf(r *http.Request) (route, bool) {
 	p := r.URL.EscapedPath()
 	found, known := routes[p]
@@ -60,12 +60,12 @@ func routeOf(r *http.Request) (route, bool) {
 	return found, r.Method == found.method
 }
 
-// target is the provider's URL. It keeps the query fields that the protocols define: the stream's form, the beta
-// switch of Messages, the client version that Codex sends when it lists models.
+// target returns the provider's URL with the allowed query fields: stream form, Messages' beta switch, Codex's client
+// version.
 func (r route) target(base string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil {
-		return nil, err // config checks only its file's content
+		return nil, err // config checked the file's value
 	}
 	u.Path += r.path
 	u.RawPath, u.Fragment = "", ""
@@ -79,8 +79,7 @@ func (r route) target(base string, query url.Values) (*url.URL, error) {
 	return u, nil
 }
 
-// requestHeaders may pass to the provider. They leave out credentials, cookies, organisations, projects and
-// accounts (which would change who pays), and hop-by-hop headers.
+// requestHeaders pass to the provider. Credentials, cookies, accounts (who pays) and hop-by-hop headers do not.
 var requestHeaders = map[string]bool{
 	"Accept": true, "Content-Type": true, "User-Agent": true,
 	"Anthropic-Version": true, "Anthropic-Beta": true, "X-App": true,
@@ -94,10 +93,10 @@ var responseHeaders = map[string]bool{
 	"X-Should-Retry": true, "Openai-Model": true, "Openai-Processing-Ms": true, "Openai-Version": true, "X-Models-Etag": true,
 }
 
-// responsePrefixes are families of headers about limits.
+// responsePrefixes match headers about limits.
 var responsePrefixes = []string{"X-Ratelimit-", "Anthropic-Ratelimit-", "X-Codex-"}
 
-// tokensOf returns a request's tokens from the places where CLIs put a key.
+// tokensOf returns a request's tokens from the places that CLIs use.
 func tokensOf(r *http.Request) []string {
 	found := []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key")}
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
@@ -106,8 +105,7 @@ func tokensOf(r *http.Request) []string {
 	return found
 }
 
-// outbound are the headers for the provider. They request an uncompressed answer, so that tokens can be counted
-// while it passes.
+// outbound returns the provider's headers. They request no compression, so that tokens can be counted.
 func outbound(in http.Header, p config.Provider) http.Header {
 	out := http.Header{}
 	for name, values := range in {

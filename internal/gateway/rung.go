@@ -18,10 +18,9 @@ import (
 
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
 
-// maxHeld limits a held answer in bytes: more reasoning than any model writes.
+// maxHeld limits a held answer in bytes, above any model's reasoning.
 const maxHeld = 8 << 20
 
-// guarded reports whether the call's answer is held back.
 func (c *call) guarded() bool {
 	if c.grant.NoAnswerBytes <= 0 || !c.req.tools {
 		return false
@@ -29,17 +28,17 @@ func (c *call) guarded() bool {
 	return c.req.body != "" && forms[c.route.kind].alive != ""
 }
 
-// held is an answer that is kept from the agent until it calls a tool or has visible text. One that ends without
-// either is requested again, and the agent sees only the second answer.
+// held keeps an answer from the agent until a tool call or visible text. An answer without either is requested again,
+// and the agent sees only the second one.
 type held struct {
 	*call
 	first, second *stream // second is nil without a second try
-	asked         bool    // a second time
+	asked         bool
 	cancel        context.CancelFunc
-	alive         chan struct{} // holds one after the provider sent something
-	decided       chan struct{} // closed when it is known which answer counts; then only Read reads them
+	alive         chan struct{} // receives after each sign of life
+	decided       chan struct{} // closed when the answer is chosen; then only Read reads
 	counts        *stream
-	known         bool // to Read, which sends no more signs of life
+	known         bool // to Read; ends the signs of life
 }
 
 func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.ReadCloser {
@@ -61,7 +60,7 @@ func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.Re
 	return h
 }
 
-// Read gives a sign of life for each of the provider's, and then the answer.
+// Read forwards the provider's signs of life and then the answer.
 func (h *held) Read(p []byte) (int, error) {
 	for !h.known {
 		select {
@@ -76,7 +75,7 @@ func (h *held) Read(p []byte) (int, error) {
 
 func (h *held) Close() error {
 	h.cancel()
-	h.first.from.Close() // to release waiting readers
+	h.first.from.Close() // releases waiting readers
 	<-h.decided
 	var err error
 	if h.second != nil {
@@ -104,7 +103,7 @@ func (h *held) closeSecond() error {
 			u.NoAnswer.Recovered++
 		}
 	})
-	// Both tries sent the same conversation: the second's input is the best estimate.
+	// Both tries sent the same conversation, so the second's input is the best estimate.
 	first := &h.first.said
 	if !first.inputKnown && said.inputKnown {
 		first.tokens.input = said.tokens.input
@@ -114,7 +113,7 @@ func (h *held) closeSecond() error {
 	return err
 }
 
-// recovers reports whether the second try ended well and called a tool or wrote at most maxProse bytes of prose.
+// recovers reports whether the second try ended well with a tool call or at most maxProse bytes of prose.
 func (a *answer) recovers(maxProse int) bool {
 	if a.failure != nil || !a.ended {
 		return false
@@ -125,8 +124,7 @@ func (a *answer) recovers(maxProse int) bool {
 	return a.text && a.prose <= maxProse
 }
 
-// beat notes that the provider sent something. Only then the agent gets a sign of life, so that it notices a silent
-// provider.
+// beat records that the provider sent something. Without it the agent notices a silent provider.
 func (h *held) beat() {
 	select {
 	case h.alive <- struct{}{}:
@@ -134,7 +132,7 @@ func (h *held) beat() {
 	}
 }
 
-// comesToNothing reads the first answer until it is known whether it ends without a tool call and without text.
+// comesToNothing reads the first answer until it is clear whether it ends without a tool call or text.
 func (h *held) comesToNothing() bool {
 	for s := h.first; ; h.beat() {
 		s.next()
@@ -149,7 +147,7 @@ func (h *held) comesToNothing() bool {
 	}
 }
 
-// again makes the second try. False: it failed, and the first answer counts.
+// again makes the second try. It returns false if the first answer counts.
 func (h *held) again(ctx context.Context, out *http.Request) bool {
 	body, ok := h.req.opposite(h.route.kind, h.grant.Provider)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
@@ -160,7 +158,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 	h.gateway.Log.Info().Str("attempt", h.grant.Attempt).Str("model", h.req.model).Msg("no answer, trying once more")
 	resp, err := h.send(ctx, out, body)
 	if err != nil {
-		return false // the first answer tells how it ended
+		return false // the first answer shows its end
 	}
 	if resp.StatusCode >= 300 || !h.streams(resp) {
 		h.lost(resp)
@@ -178,7 +176,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 	return good
 }
 
-// lost reads the response that came instead of a second answer.
+// lost reads a response that is no second answer.
 func (h *held) lost(resp *http.Response) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
@@ -187,22 +185,21 @@ func (h *held) lost(resp *http.Response) {
 	}
 }
 
-// mayRepeat asks the breaker and the budget, with the first answer's use. Without a second try nothing is refused,
-// so it records nothing.
+// mayRepeat asks breaker and budget with the first answer's use. It records nothing, since nothing is refused.
 func (c *call) mayRepeat(ctx context.Context, said answer) bool {
 	said.settle(c.req.size)
 	_, closed := c.grant.Limited(ctx)
 	return !closed && c.leaves(c.req.model, said.tokens, c.reserved)
 }
 
-// draft is a request being changed; the untouched parts keep their bytes.
+// draft is a request being changed. Other parts keep their bytes.
 type draft struct{ body string }
 
 func (d *draft) get(path string) gjson.Result { return gjson.Get(d.body, path) }
 
 func (d *draft) has(path string) bool { return d.get(path).Type != gjson.Null }
 
-// set writes a value; -1 at the end of a path appends. An impossible path changes nothing.
+// set writes a value; -1 at the end of a path appends. Impossible paths change nothing.
 func (d *draft) set(path string, value any) {
 	if changed, err := sjson.SetRaw(d.body, path, encoded(value)); err == nil {
 		d.body = changed
@@ -215,7 +212,7 @@ func (d *draft) drop(path string) {
 	}
 }
 
-// opposite is the second try's request; false if it has none.
+// opposite returns the second try's request, or false.
 func (r request) opposite(kind callKind, p config.Provider) (string, bool) {
 	d := &draft{r.body}
 	turn := forms[kind].turn
@@ -223,8 +220,7 @@ func (r request) opposite(kind callKind, p config.Provider) (string, bool) {
 	return d.body, turned
 }
 
-// otherEffort inverts an effort: the model's least, or medium if that is the current one. Most models of unknown
-// names take "low".
+// otherEffort returns the model's lowest effort, or medium if that is current. Unknown models get "low".
 func otherEffort(effort string, m config.Model) string {
 	least := "low"
 	if len(m.Efforts) > 0 {
@@ -241,8 +237,7 @@ func otherEffort(effort string, m config.Model) string {
 	return least
 }
 
-// turnResponses is false for a conversation that the provider keeps: the agent's later references would be missing
-// there.
+// turnResponses refuses conversations that the provider keeps: later references would miss the second try.
 func (d *draft) turnResponses(m config.Model) bool {
 	kept := d.get("store").Type == gjson.True || d.has("previous_response_id") || d.has("conversation")
 	if kept || d.get("tool_choice").Str == "none" {
@@ -260,7 +255,7 @@ func (d *draft) turnResponses(m config.Model) bool {
 	return true
 }
 
-// turnChat also inverts other servers' switches that the request uses.
+// turnChat also inverts other servers' switches.
 func (d *draft) turnChat(m config.Model) bool {
 	several := count(d.get("n")) > 1
 	if several || !d.get("messages.0").Exists() || d.get("tool_choice").Str == "none" {
@@ -281,8 +276,8 @@ func (d *draft) turnChat(m config.Model) bool {
 	return true
 }
 
-// leastBudget is the smallest thinking budget in tokens of Anthropic's models, by its reference of 2025-11; it must
-// be less than max_tokens. mostBudget is enough for one step.
+// leastBudget is the minimum thinking budget of Anthropic's models in tokens (reference of 2025-11), below
+// max_tokens. mostBudget suffices for a step.
 const (
 	leastBudget = 1024
 	mostBudget  = 8192
@@ -302,14 +297,14 @@ func (d *draft) turnMessages(m config.Model) bool {
 	effort := len(m.Efforts) > 0 || d.has("output_config.effort")
 	most := count(d.get("max_tokens"))
 	switch {
-	case m.LeastBudget == nil && effort: // the model decides how much it thinks
+	case m.LeastBudget == nil && effort: // the model decides
 		d.set("thinking", object{"type": "adaptive"})
 	case most <= leastBudget:
 		return false
 	default:
 		d.set("thinking", object{"type": "enabled", "budget_tokens": min(max(most/2, leastBudget), mostBudget)})
 	}
-	// Thinking allows neither of these.
+	// Thinking allows neither.
 	for _, name := range []string{"temperature", "top_k", "top_p"} {
 		d.drop(name)
 	}
@@ -320,7 +315,7 @@ func (d *draft) turnMessages(m config.Model) bool {
 	return false
 }
 
-// sayMessages appends the nudge to the last message, the user's, which may have tool results.
+// sayMessages appends the nudge to the last user message.
 func (d *draft) sayMessages() bool {
 	n := d.get("messages.#").Int()
 	if n == 0 {
@@ -339,11 +334,11 @@ func (d *draft) sayMessages() bool {
 	return true
 }
 
-// dropThinkingEdits removes the context management that the API refuses without thinking.
+// dropThinkingEdits removes context management that the API refuses without thinking.
 func (d *draft) dropThinkingEdits() {
 	edits := d.get("context_management.edits").Array()
 	left := len(edits)
-	for i := len(edits) - 1; i >= 0; i-- { // from the end, to keep the indices
+	for i := len(edits) - 1; i >= 0; i-- { // from the end, to keep indices
 		if strings.HasPrefix(edits[i].Get("type").Str, "clear_thinking") {
 			d.drop(fmt.Sprintf("context_management.edits.%d", i))
 			left--
@@ -354,7 +349,7 @@ func (d *draft) dropThinkingEdits() {
 	}
 }
 
-// turnGemini inverts levels for models that have them, else budgets; at -1 the model decides.
+// turnGemini inverts levels or budgets; -1 lets the model decide.
 func (d *draft) turnGemini(m config.Model) bool {
 	forbidden := d.get("toolConfig.functionCallingConfig.mode").Str == "NONE"
 	if forbidden || !d.get("contents.0").Exists() {
@@ -381,7 +376,7 @@ func (d *draft) turnGemini(m config.Model) bool {
 	return true
 }
 
-// atMost reports whether a budget is set and within limit, in tokens. A negative budget lets the model decide.
+// atMost reports whether a budget is set and within limit. A negative budget lets the model decide.
 func atMost(budget gjson.Result, limit int64) bool {
 	if budget.Type != gjson.Number || budget.Num < 0 {
 		return false

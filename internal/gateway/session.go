@@ -16,99 +16,95 @@ import (
 // maxCalls limits an attempt's concurrent calls; agents with helpers make about ten.
 const maxCalls = 16
 
-// maxWaiting limits its served and waiting calls: one agent must not take all connections.
+// maxWaiting limits an attempt's served and waiting calls.
 const maxWaiting = 64
 
-// Grant is one attempt's permissions.
+// Grant holds an attempt's permissions.
 type Grant struct {
-	// Attempt names it in the log: owner/repo#n/attempt.
 	Attempt  string
 	Provider config.Provider
-	// Model is the attempt's model. Refusals of other models, which agents use for titles and the like, count only
-	// if they concern the whole account. Empty means every model.
+	// Model is the attempt's model; empty means every model. Limits of other models count only if they concern the
+	// whole account.
 	Model string
-	// SideModels are other allowed models, in the same forms: aliases such as haiku, or whole names.
+	// SideModels lists other allowed models: aliases such as haiku, or whole names.
 	SideModels []string
-	// MaxTokens limits input and output together, MaxCostUSD the cost; 0 is no limit. The call that crosses a limit
-	// is finished, the next is refused; concurrent calls wait if together they would cross it.
+	// MaxTokens limits input and output, MaxCostUSD the cost; 0 means no limit. The call that crosses a limit
+	// finishes; later ones are refused. Concurrent calls wait if together they would cross it.
 	MaxTokens  int64
 	MaxCostUSD float64
-	// NoAnswerBytes limits the prose before a tool call in an answer to a call with tools; then the answer is halted
-	// and the attempt ended. Such answers are held back until their first word, and an empty one is tried again. 0
-	// turns rung 1 off.
+	// NoAnswerBytes limits prose before a tool call in calls with tools; more ends the attempt. Answers are held
+	// until their first word, and empty ones are tried again. 0 turns rung 1 off.
 	NoAnswerBytes int
-	// MinConfidence ends an attempt like too much prose: the model's least confidence in prose, 0 to 1. 0 asks for
-	// none.
+	// MinConfidence ends an attempt below this confidence in prose, from 0 to 1; 0 disables the check.
 	MinConfidence float64
-	Limited       func(context.Context) (policy.Limit, bool) // the breaker, asked before each call
-	// OnFruitless is called with the reason when the attempt gets nowhere at its provider. effort: another one may
-	// help.
+	Limited       func(context.Context) (policy.Limit, bool) // asks the breaker before each call
+	// OnFruitless receives the reason when calls lead nowhere. effort means that another effort may help.
 	OnFruitless func(why string, effort bool)
-	// OnLife is called for each sign of life, often: a byte of a good answer, a request after an answer.
+	// OnLife is called for each sign of life: a byte of a good answer, or a request after an answer.
 	OnLife  func()
-	OnLimit func(policy.Limit) // called for each limit that counts; it must not block
+	OnLimit func(policy.Limit) // called for each limit that counts; must not block
 }
 
 type Usage struct {
-	// Requests counts calls to the provider, Refused the calls answered here, Turns the complete answers.
+	// Requests counts calls to the provider, Refused calls answered here, Turns complete answers.
 	Requests, Refused, Turns int
 	// Input includes CachedInput and cache writes; Output includes reasoning.
 	policy.Tokens
 	CostUSD   float64
-	CostKnown bool          // false if a model has no price; CostUSD leaves it out
-	Limit     *policy.Limit // the last one that counts and was not followed by a later call's answer; nil for none
-	Last      Last          // the last main call's result
-	// BudgetStopped says why calls were refused; empty for none.
+	CostKnown bool          // false if a model has no price; CostUSD leaves out its calls
+	Limit     *policy.Limit // last limit without a later answer, or nil
+	Last      Last          // last main call's result
+	// BudgetStopped says why calls were refused, or is empty.
 	BudgetStopped string
 	NoAnswer      Fired
-	MaxContext    int64 // the largest input of one call
+	MaxContext    int64 // largest input of one call
 }
 
-// Last is the end of the last call for the attempt's own model: completed, no_answer (a filter, or no visible
-// text), cut_off (the token limit), disconnected, or "" if the provider refused it or none ended.
+// Last describes how the last call for the attempt's model ended: completed, no_answer (filter or no visible text),
+// cut_off (token limit), disconnected, or empty.
 type Last struct {
 	Ending policy.Ending
-	Empty  bool   // without text and tool calls
+	Empty  bool   // no text and no tool calls
 	Why    string // for people
 }
 
 type Fired struct {
-	// Times counts second tries, Recovered those with a tool call or a visible answer of allowed length.
+	// Times counts second tries; Recovered counts those with a tool call or an allowed answer.
 	Times, Recovered int
-	// Tokens and CostUSD are the second tries' use, Wasted and WastedUSD the empty answers' before them; the cost is
-	// valid with CostKnown.
+	// Tokens and CostUSD sum the second tries' use, Wasted and WastedUSD the empty answers'. Costs are valid with
+	// CostKnown.
 	Tokens, Wasted     int64
 	CostUSD, WastedUSD float64
 }
 
-// Session is one attempt's access. Close ends it.
+// Session is an attempt's access. Close ends it.
 type Session struct {
 	gateway *Gateway
 	grant   Grant
 	token   string
 	server  *http.Server
 	slots   chan struct{}
-	large   chan struct{} // one slot for a large body
+	large   chan struct{} // slot for a large body
 	calls   sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	open     map[*call]bool // begun and not ended
+	open     map[*call]bool // calls in flight
 	usage    Usage
-	atMost   float64       // USD, at the dearest price for models without one
-	reserved share         // the maximum of the calls in flight
-	freed    chan struct{} // closed when a reservation is released; nil while nobody waits
-	// Calls are numbered as they begin, so that an answer shows which limits have ended.
-	numbered   int64            // the last one
-	answered   map[string]int64 // by model, the last answered call
-	limitModel string           // the limited model
-	limitCall  int64            // the limited call
-	hollow     int              // empty answers in a row
-	offers     bool             // a call offered tools; calls without are then not main ones
-	gaveUp     string           // OnFruitless's reason; further calls are refused
-	heardOf    int              // the number of answers plus one at the last request that was a sign of life
-	same       int              // equal answered requests in a row
-	last       uint64           // its sum
+	atMost   float64       // USD, with models without a price at the highest price
+	reserved share         // maximum of calls in flight
+	freed    chan struct{} // closed when a reservation is released; nil without waiters
+	// Calls are numbered, so that answers show which limits have ended.
+	numbered   int64            // last number
+	answered   map[string]int64 // last answered call by model
+	limitModel string           // limited model
+	limitCall  int64            // limited call
+	hollow     int              // consecutive empty answers
+	offers     bool             // a call offered tools; only such calls are main ones
+	gaveUp     string           // OnFruitless's reason; later calls are refused
+	heardOf    int              // answers plus one at the last request that was a sign of life
+	same       int              // consecutive equal answered requests
+	last       uint64           // sum of the last one
 }
 
 func (s *Session) Token() string { return s.token }
@@ -119,7 +115,7 @@ func (s *Session) Usage() Usage {
 	return s.usage
 }
 
-// Close stops listening, ends the calls in flight and returns the totals; it may be called again.
+// Close stops listening, ends calls and returns totals. Repeated calls are harmless.
 func (s *Session) Close() Usage {
 	s.mu.Lock()
 	s.closed = true
@@ -128,11 +124,11 @@ func (s *Session) Close() Usage {
 	}
 	s.mu.Unlock()
 	s.calls.Wait()
-	_ = s.server.Close() // the listeners of a sandbox may be closed already
+	_ = s.server.Close() // a sandbox may have closed its listeners
 	return s.Usage()
 }
 
-// begin counts a call; the caller must call end. ok is false after Close; crowded: too many calls.
+// begin counts a call; the caller must call end. ok is false after Close; crowded means too many calls.
 func (s *Session) begin(c *call) (crowded, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,11 +151,10 @@ func (s *Session) change(f func(*Usage)) {
 	f(&s.usage)
 }
 
-// maxAnswered limits the remembered models. Agents use two or three.
+// maxAnswered limits stored models. Agents use two or three.
 const maxAnswered = 64
 
-// limited records and reports a call's limit. It is false if the limit does not concern the attempt: another
-// model's, or a later call was answered.
+// limited records and reports a call's limit. It returns false for another model's limit, or after a later answer.
 func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	model := c.req.model
 	concerns := ofAccount || c.grant.means(model)
@@ -177,8 +172,7 @@ func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	return counts
 }
 
-// answeredSince reports whether a later call got an answer, which ends this call's refusal. The caller holds the
-// lock.
+// answeredSince reports whether a later call was answered. The caller holds the lock.
 func (c *call) answeredSince() bool {
 	for model, at := range c.answered {
 		if at > c.number && c.grant.speaksFor(model, c.req.model) {
@@ -188,11 +182,10 @@ func (c *call) answeredSince() bool {
 	return false
 }
 
-// speaksFor reports whether an answer of one model shows that another is not refused.
+// speaksFor reports whether one model's answer shows that another is not refused.
 func (g Grant) speaksFor(model, other string) bool { return model == other || g.means(model) }
 
-// answers notes that the call's answer arrives, which ends earlier calls' limits. A small model's answer does not
-// concern the attempt's model.
+// answers records an answer, which ends earlier calls' limits. A side model's answer does not.
 func (c *call) answers() {
 	model := c.req.model
 	c.mu.Lock()
@@ -205,16 +198,15 @@ func (c *call) answers() {
 	}
 }
 
-// fruitless is how many answers in a row may be empty, and how often in a row the same request may be answered. A
-// healthy agent adds each answer to its next request; in the recorded runs neither occurred twice.
+// fruitless limits consecutive empty answers and consecutive equal answered requests. Recorded healthy agents never
+// repeated either.
 const fruitless = 5
 
-// heard counts endless calls: an agent that ignores its answers or hangs up before they begin, or a provider with
-// empty answers.
+// heard detects endless calls: an agent that ignores or abandons answers, or a provider with empty ones.
 func (c *call) heard(said *answer) {
 	left := said.left() && !said.begun()
 	if !left && !said.complete() {
-		return // it was broken off, or refused
+		return // broken off, or refused
 	}
 	c.mu.Lock()
 	c.countHollow(said)
@@ -228,7 +220,7 @@ func (c *call) heard(said *answer) {
 	}
 }
 
-// endFruitless refuses further calls before it reports, so that nothing more happens until the agent is gone.
+// endFruitless refuses further calls before it reports.
 func (s *Session) endFruitless(why string, effort bool) {
 	s.mu.Lock()
 	first := s.gaveUp == ""
@@ -256,11 +248,10 @@ func (c *call) countSame() {
 	c.last = c.req.sum
 }
 
-// nowhere says once why the attempt gets nowhere, else "". left: the agent hung up on the last call. The caller
-// holds the lock.
+// nowhere returns once why calls lead nowhere. left means that the agent hung up. The caller holds the lock.
 func (c *call) nowhere(left bool) string {
 	switch {
-	case c.closed: // which also ends calls
+	case c.closed: // also ends calls
 		return ""
 	case c.hollow == fruitless && left:
 		return fmt.Sprintf("none of the last %d calls led to a text or a call of a tool: the agent hung up before the answer began", fruitless)
@@ -272,7 +263,7 @@ func (c *call) nowhere(left bool) string {
 	return ""
 }
 
-// concludes notes a main call's end: for the attempt's model, with tools if the agent offers any.
+// concludes records a main call's end: for the attempt's model, with tools if the agent offers any.
 func (c *call) concludes(last Last) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,7 +277,6 @@ func (c *call) concludes(last Last) {
 	c.usage.Last = last
 }
 
-// conclusion is an answer's result for its call.
 func (a *answer) conclusion() Last {
 	switch {
 	case a.failure != nil:
@@ -305,13 +295,12 @@ func (a *answer) conclusion() Last {
 	return Last{Ending: policy.Completed, Why: "the last answer end well"}
 }
 
-// alias matches a model's name without a version: sonnet, flash, flash-lite.
+// alias matches model names without a version: sonnet, flash, flash-lite.
 var alias = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*$`)
 
-// means reports whether a model is the attempt's. Names that leave the choice to the agent mean every model.
+// means reports whether a model is the attempt's. Names that let the agent choose match every model.
 func (g Grant) means(model string) bool { return means(g.Model, model) }
 
-// allows reports whether the attempt may ask a model.
 func (g Grant) allows(model string) bool {
 	return g.means(model) || slices.ContainsFunc(g.SideModels, func(side string) bool { return means(side, model) })
 }
@@ -333,5 +322,5 @@ func means(want, got string) bool {
 	return at >= 0 && afterAlias.MatchString(got[at+len(want):])
 }
 
-// afterAlias is the rest of a model's name after an alias: a version, a date, or nothing. flash-lite is not flash.
+// afterAlias matches what may follow an alias: a version, a date, or nothing. flash-lite is not flash.
 var afterAlias = regexp.MustCompile(`^(?:-\d[\d.-]*)?(?:-(?:preview|latest|exp)[\w.-]*)?$`)

@@ -10,8 +10,8 @@ import (
 
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
-// dropHosted removes hosted tools from a request, so that an agent that offers one with its own continues. An error
-// refuses a request without other tools. adds: the conversation adds tools.
+// dropHosted removes hosted tools, so that an agent continues with its own. It refuses requests without other tools.
+// adds means that the conversation adds tools.
 func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	if !f.mayList("tools") || f["input"].IsObject() {
 		return false, false, errors.New("tools and input must be lists")
@@ -37,8 +37,8 @@ func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	return adds, changed, nil
 }
 
-// forcesHosted reports whether a tool choice names a removed type. Messages and Gemini force a tool by its name,
-// which the provider then does not find.
+// forcesHosted reports whether a tool choice names a removed type. Messages and Gemini choose by name, which the
+// provider then misses.
 func (kind callKind) forcesHosted(choice gjson.Result) bool {
 	switch kind {
 	case messages, generate:
@@ -62,7 +62,7 @@ func (kind callKind) localTools(tools gjson.Result) (local []string, changed boo
 	return rewritten(tools, func(entry gjson.Result) string { return kind.localTool(entry) })
 }
 
-// localTool is the part of a tool that the agent runs itself, "" for none.
+// localTool returns the local part of a tool, or empty.
 func (kind callKind) localTool(entry gjson.Result) string {
 	if kind == generate {
 		return localDeclarations(entry)
@@ -73,7 +73,7 @@ func (kind callKind) localTool(entry gjson.Result) string {
 	return entry.Raw
 }
 
-// localDeclarations keeps the functions of Gemini's tools, which the agent runs: each other field is run by Google.
+// localDeclarations keeps functions of Gemini's tools; Google runs the others.
 func localDeclarations(entry gjson.Result) string {
 	tool, ok := distinct(entry)
 	if !ok {
@@ -94,10 +94,10 @@ func localDeclarations(entry gjson.Result) string {
 	return tool.json()
 }
 
-// maxDepth limits the nesting of tools and requests: each level is parsed again.
+// maxDepth limits nesting: each level is parsed again.
 const maxDepth = 32
 
-// hosted reports whether a tool, or one within it, is not the agent's own.
+// hosted reports whether a tool, or a nested one, is not the agent's own.
 func (kind callKind) hosted(entry gjson.Result, depth int) bool {
 	tool, ok := toolOf(entry)
 	if !ok || depth == 0 {
@@ -114,7 +114,7 @@ func (kind callKind) hosted(entry gjson.Result, depth int) bool {
 	return false
 }
 
-// toolOf reads a tool; false if it is ambiguous.
+// toolOf reads a tool, or returns false if it is ambiguous.
 func toolOf(entry gjson.Result) (fields, bool) {
 	tool, ok := distinct(entry)
 	if !ok {
@@ -129,8 +129,7 @@ func toolOf(entry gjson.Result) (fields, bool) {
 	return tool, tool.mayList("tools")
 }
 
-// runsElsewhere reports whether a tool of a local type names something at the provider: a shell's environment, an
-// id, an address.
+// runsElsewhere reports whether a local tool refers to the provider: a shell's environment, an id, an address.
 func (tool fields) runsElsewhere() bool {
 	if tool.has("environment") {
 		environment, ok := distinct(tool["environment"])
@@ -150,13 +149,13 @@ func (tool fields) runsElsewhere() bool {
 	return false
 }
 
-// mentions reports whether JSON may have one of the names. The search is much faster than parsing a long
-// conversation. A name may be escaped: \u00 is mostly a control character, though.
+// mentions reports whether JSON may contain one of the names. \u00 counts, since names may be escaped. Searching is
+// much faster than parsing.
 func mentions(raw string, names ...string) bool {
 	return slices.ContainsFunc(append(names, "u00"), func(name string) bool { return strings.Contains(raw, name) })
 }
 
-// withoutAdditional removes hosted tools from the items by which Codex adds tools within a session.
+// withoutAdditional removes hosted tools that Codex adds within a session.
 func withoutAdditional(input gjson.Result) (out []string, adds, changed bool) {
 	out, changed = rewritten(input, func(entry gjson.Result) string {
 		raw, adding := withoutHosted(entry)
@@ -166,12 +165,12 @@ func withoutAdditional(input gjson.Result) (out []string, adds, changed bool) {
 	return out, adds, changed
 }
 
-// withoutHosted is a conversation's item without the hosted tools that it adds, "" if it is ambiguous.
+// withoutHosted returns an item without added hosted tools, or empty if ambiguous.
 func withoutHosted(entry gjson.Result) (raw string, adds bool) {
 	if !mentions(entry.Raw, `"tools"`) {
 		return entry.Raw, false
 	}
-	item, twice := namesOf(entry) // a text has neither
+	item, twice := namesOf(entry) // text has neither
 	if twice != "" || !item.mayList("tools") {
 		return "", false
 	}

@@ -26,15 +26,15 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// exchange sends the call and rebuilds the answer for the agent: without other headers or trailers. An error means
-// that the provider cannot be reached.
+// exchange sends the call and rebuilds the answer with allowed headers only. An error means that the provider is
+// unreachable.
 func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response, error) {
 	resp, err := c.send(ctx, out, c.req.body)
 	c.bodySent()
 	if err != nil {
 		return nil, err
 	}
-	if c.req.size >= largeRequest { // rung 1 would need it, but an answer may take minutes
+	if c.req.size >= largeRequest { // answers may take minutes, but only rung 1 needs the body
 		c.req.body, resp.Request = "", nil
 	}
 	answer := &http.Response{
@@ -43,7 +43,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 		Body:       resp.Body,
 	}
 	switch {
-	case resp.StatusCode < 200: // net/http does not handle these: switching protocols, or no status at all
+	case resp.StatusCode < 200: // net/http does not handle these
 		resp.Body.Close()
 		return nil, fmt.Errorf("it answers with the status %03d, which is none of an answer", resp.StatusCode)
 	case resp.StatusCode >= 400:
@@ -51,7 +51,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	case resp.StatusCode >= 300:
 		resp.Body.Close()
 		return nil, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
-	case forms[c.route.kind].read == nil: // it passes as it comes
+	case forms[c.route.kind].read == nil: // passes unread
 	case c.streams(resp) && c.guarded():
 		answer.Body = c.hold(ctx, c.newStream(resp), out)
 	case c.streams(resp):
@@ -69,10 +69,8 @@ func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
 	}{r, c}
 }
 
-// send makes one call of the provider and masks its key in the answer.
-//
-// The context of out belongs to the ReverseProxy, which would pass provisional answers (1xx) on with all their
-// headers, so another one replaces it.
+// send calls the provider and masks its key in the answer. It replaces out's context, whose ReverseProxy would
+// forward provisional answers (1xx) with all headers.
 func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.Response, error) {
 	var sent atomic.Bool
 	reader, large := strings.NewReader(body), len(body) >= largeRequest
@@ -90,7 +88,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if body == "" {
 		out.Body = http.NoBody
 	}
-	if !large { // for a connection that the provider closes as the call begins
+	if !large { // the provider may close an idle connection
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 	}
 	c.change(func(u *Usage) { u.Requests++ })
@@ -109,8 +107,8 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	return resp, nil
 }
 
-// sends reports a request as a sign of life, after which a model may think. A request without an answer before it
-// is none: a CLI may retry a dead provider endlessly.
+// sends reports a request as a sign of life. A repeated request without an answer is none: a CLI may retry a dead
+// provider endlessly.
 func (c *call) sends() {
 	c.mu.Lock()
 	follows := c.usage.Turns >= c.heardOf
@@ -123,7 +121,7 @@ func (c *call) sends() {
 	}
 }
 
-// alive reports each piece of a good answer as a sign of life: a slow first token or a steady drip is no silence.
+// alive reports each piece of a good answer as a sign of life.
 type alive struct {
 	io.Reader
 	*call
@@ -138,7 +136,7 @@ func (a alive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// plainBody decompresses the answer of a server that ignores Accept-Encoding; an error closes the body.
+// plainBody decompresses an answer that ignores Accept-Encoding. An error closes the body.
 func plainBody(resp *http.Response) error {
 	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
 	case "", "identity":
@@ -156,16 +154,15 @@ func plainBody(resp *http.Response) error {
 	return nil
 }
 
-// streams reports whether to read an answer while it passes. The CLIs go by their request, not by the provider's
-// content type; Gemini's streams may be a JSON list.
+// streams reports whether to read an answer while it passes. CLIs decide by their request, not by the content type.
 func (c *call) streams(resp *http.Response) bool {
 	return c.req.stream && !strings.Contains(strings.ToLower(resp.Header.Get("Content-Type")), "json")
 }
 
-// maxWhole limits an answer that is read after it has passed, in bytes. Of a longer one the tokens are estimated.
+// maxWhole limits a whole answer in bytes; longer ones are estimated.
 const maxWhole = 32 << 20
 
-// whole is an answer without a stream. It passes as it comes and is read when it is closed.
+// whole is an answer without a stream, read when it is closed.
 type whole struct {
 	*call
 	io.ReadCloser
@@ -184,7 +181,7 @@ func (w *whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readTo notes how reading an answer ended; nil: it continues.
+// readTo records how reading ended; nil means that it continues.
 func (a *answer) readTo(err error) {
 	a.whole = errors.Is(err, io.EOF)
 	a.broken = err != nil && !errors.Is(err, context.Canceled)
@@ -199,7 +196,7 @@ func (w *whole) Close() error {
 		w.said.ended = true
 	case ok:
 		forms[w.route.kind].read(e, &w.said)
-		if w.said.begun() { // else it is other JSON
+		if w.said.begun() { // otherwise other JSON
 			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
 		}
 	default:
@@ -210,7 +207,6 @@ func (w *whole) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// readEvents reads a stream with another content type.
 func (w *whole) readEvents(body string) {
 	events := newSplitter(strings.NewReader(body))
 	for err := error(nil); err == nil; {
@@ -220,11 +216,11 @@ func (w *whole) readEvents(body string) {
 	}
 }
 
-// refused reads whether an error is a limit and returns the agent's version. A refused key gets our own words:
-// providers repeat a part of the key.
+// refused checks an error for a limit and returns the agent's version. Refused keys get our own message, since
+// providers quote part of the key.
 func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
-	// A read error shortens the body; the status is enough.
+	// A read error only shortens the body.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	said := limit.Answer(resp.StatusCode, resp.Header, body)
 	c.fail(said)
@@ -245,11 +241,10 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(body))
 }
 
-// mostAsked is the largest output in tokens that a CLI requests by default: Claude Code 2.1.197.
+// mostAsked is the largest default output in tokens: Claude Code 2.1.197.
 const mostAsked = 64_000
 
-// fail handles an error that is a limit. Answers to calls without a model, such as for the list of models, do not
-// concern the model or the account.
+// fail handles an error that is a limit. Calls without a model do not concern the account.
 func (c *call) fail(f limit.Evidence) {
 	f.Now = c.gateway.Now()
 	said := limit.Read(f)
@@ -257,12 +252,12 @@ func (c *call) fail(f limit.Evidence) {
 	l, isLimit := said.Limit()
 	level, source := zerolog.InfoLevel, ""
 	if l.Kind == policy.Auth {
-		// Provider and CLI do not know where the key comes from.
+		// Only the gateway knows the key's source.
 		level, source = zerolog.WarnLevel, c.grant.Provider.KeySource()
 		l.Message += "; look at " + source
 	}
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
-		isLimit = false // routers refuse so what the credit does not cover
+		isLimit = false // routers so refuse what the credit does not cover
 	}
 	counts := false
 	if isLimit && forms[c.route.kind].read != nil {
@@ -282,7 +277,7 @@ func (c *call) fail(f limit.Evidence) {
 }
 
 func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) {
-	if out.Context().Err() != nil { // the client left, or the attempt has ended
+	if out.Context().Err() != nil { // the client left, or the attempt ended
 		return
 	}
 	said := secret.Mask(err.Error(), c.grant.Provider.Key.Reveal())
@@ -291,9 +286,8 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
 }
 
-// account books an answer. Of two tries only the visible one decides how the call went; the tokens of both count.
-// Without an event of the model or a provider's count nothing is booked, even if the agent hung up: heard limits
-// how often.
+// account books an answer. Of two tries the visible one decides the result; both tries' tokens count. Without an
+// event or a count nothing is booked.
 func (c *call) account(said *answer) {
 	if !said.replaced {
 		c.heard(said)
@@ -320,13 +314,12 @@ func (c *call) account(said *answer) {
 		Msg("the provider answered")
 }
 
-// stream is one streamed answer. It returns its events as they came, each whole, without the gateway's own; closing
-// books it.
+// stream returns a stream's events unchanged, each whole, without the gateway's own. Closing books the answer.
 type stream struct {
 	*call
 	from   io.ReadCloser
 	split  splitter
-	out    bytes.Buffer // read and not returned yet
+	out    bytes.Buffer // read but not returned
 	err    error        // how it ended
 	said   answer
 	begins func() // called once when the model works
@@ -338,8 +331,7 @@ func (c *call) newStream(resp *http.Response) *stream {
 	}
 }
 
-// Read returns the next bytes. The error is io.EOF at the stream's end, and io.ErrUnexpectedEOF before the answer's
-// end.
+// Read returns the next bytes: io.EOF at the stream's end, io.ErrUnexpectedEOF before the answer's end.
 func (s *stream) Read(p []byte) (int, error) {
 	for s.out.Len() == 0 && s.err == nil {
 		s.next()
@@ -378,7 +370,7 @@ func (s *stream) take(raw []byte, data string) {
 	s.out.Write(raw)
 }
 
-// take reads an event's data. Events after an answer's end do not count; Gemini ends each candidate.
+// take reads an event's data. Events after an answer's end do not count.
 func (a *answer) take(data string, kind callKind) (e gjson.Result, ok bool) {
 	if data == "[DONE]" {
 		if kind == chat {

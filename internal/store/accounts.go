@@ -15,10 +15,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shared is the state of all threads and nodes: breakers, cooldowns, running accounts, grades, usage and blobs.
+// shared holds state of all threads and nodes: breakers, cooldowns, running accounts, grades, use and blobs.
 type shared struct{ *database }
 
-// Breakers returns the non-zero breakers, by account.
+// Breakers returns the non-zero breakers by account.
 func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err error) {
 	defer s.wrap(&err, "read the breakers")
 	breakers := map[string]policy.Breaker{}
@@ -40,7 +40,7 @@ func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err
 	})
 }
 
-// Cooldowns returns the cooldowns that hold or need a user, by repository (owner/name): of one, or of all with "".
+// Cooldowns returns cooldowns in force or waiting for a user, by repository (owner/name); repo "" means all.
 func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
@@ -61,17 +61,17 @@ func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thr
 	})
 }
 
-// AcquireProbe asks to run an attempt on an account. It is refused (false) while at least `most` other threads run
-// one there, on any node; never with most of 0 or without an account name. The probe ends with ReleaseProbe,
-// Release, the next AcquireProbe, or when the lease runs out: a later bounded AcquireProbe then takes that lease,
-// so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken over.
+// AcquireProbe asks to run an attempt on an account. It returns false while `most` other threads on any node run one;
+// `most` of 0 or an empty account is never refused. ReleaseProbe, Release, the next AcquireProbe or the lease's end
+// ends the probe. A bounded AcquireProbe takes expired leases, so that their holders cannot return. Errors include
+// thread.ErrLeaseLost.
 func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (acquired bool, err error) {
 	defer s.wrap(&err, "acquire a probe of account %s for %s", account, l.Thread)
 	if account == "" {
 		return true, nil
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		// Only here the account is locked, and before any thread, so that two nodes cannot wait for each other.
+		// Lock the account before any thread to avoid deadlocks. No other code locks accounts.
 		if err := s.serialize(ctx, tx, "account "+account); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 			return err
 		}
 		if most > 0 {
-			// Holders whose leases ran out cannot come back.
+			// Holders with expired leases cannot return.
 			if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
 				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`,
 				account, micros(tx.now), r.id); err != nil {
@@ -94,23 +94,21 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 			}
 		}
 		acquired = true
-		// As in Renew, a lease that ran out continues if nobody took it.
+		// An expired lease continues if nobody took it, as in Renew.
 		until := max(micros(r.leaseUntil), micros(tx.now.Add(thread.LeaseTime)))
 		return tx.exec(ctx, "UPDATE threads SET account = $2, lease_until = $3 WHERE id = $1", r.id, account, until)
 	})
 	return acquired && err == nil, err
 }
 
-// ReleaseProbe ends an AcquireProbe, if there was one. The error is thread.ErrLeaseLost for a thread that was taken
-// over.
+// ReleaseProbe ends an AcquireProbe. Errors include thread.ErrLeaseLost.
 func (s *shared) ReleaseProbe(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "release the probe of account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
 	})
 }
 
-// lockState reads a shared state. It inserts the row before it locks it, so that two nodes cannot both start from
-// nothing.
+// lockState reads a shared state. It inserts the row first, so that two nodes cannot both start from nothing.
 func (s *shared) lockState(ctx context.Context, tx *txn, into any, insert, row string, key ...any) error {
 	if err := tx.exec(ctx, insert+" ON CONFLICT DO NOTHING", key...); err != nil {
 		return err
@@ -142,8 +140,8 @@ func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (er
 	return err
 }
 
-// CloseBreaker resets an account's breaker, logs the user, and wakes every waiting thread. It is false, and does
-// nothing, for a zero breaker.
+// CloseBreaker resets an account's breaker, logs the user, and wakes waiting threads. It returns false for a zero
+// breaker.
 func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.NewEvent) (closed bool, err error) {
 	defer s.wrap(&err, "close the breaker of %s", account)
 	events, err := encode([]thread.NewEvent{said})
@@ -155,7 +153,7 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 		if err != nil {
 			return err
 		}
-		// Before the breaker, like all code that takes both.
+		// All code that needs both locks threads before the breaker.
 		if err := wakeWaiting(ctx, tx); err != nil {
 			return err
 		}
@@ -246,19 +244,19 @@ func (s *shared) Graded(ctx context.Context, since time.Time, limit int) (_ []th
 	return all, err
 }
 
-// Usage is the use of attempts that began after a time: of a repository (owner/name), an installation, and all.
+// Usage returns the use of attempts begun since a time: a repository's (owner/name), an installation's, and all.
 func (s *shared) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
 	all, err := s.UsedByRepo(ctx, since)
 	return policy.UsageOf(all, repo, installation), err
 }
 
-// UsedByRepo is the use of attempts that began after a time, by repository and installation.
+// UsedByRepo returns the use of attempts begun since a time, by repository and installation.
 func (s *shared) UsedByRepo(ctx context.Context, since time.Time) (all []policy.RepoUsed, err error) {
 	defer s.wrap(&err, "read what was used")
 	return usedByRepo(ctx, s.r.QueryContext, since)
 }
 
-// DayUsed is the use of a repository's attempts on an account that began on one day (UTC).
+// DayUsed holds a repository's use of an account on one day (UTC).
 type DayUsed struct {
 	Repo     string
 	Account  string
@@ -268,7 +266,7 @@ type DayUsed struct {
 	USD      float64
 }
 
-// UsedByDay is the use of attempts that began after a time, by repository, account and day, up to 30 days back.
+// UsedByDay returns use by repository, account and day, up to 30 days back.
 func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, err error) {
 	defer s.wrap(&err, "read what was used by day")
 	const day = int64(24 * time.Hour / time.Microsecond)
@@ -289,9 +287,8 @@ func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, e
 	})
 }
 
-// Reserve counts another attempt, unless allow refuses it (false) by the use since e.Since. It is one transaction,
-// so that concurrent attempts on any nodes do not exceed a limit together. A counted attempt is not counted again.
-// The error is thread.ErrLeaseLost for a thread that was taken over.
+// Reserve counts another attempt unless allow refuses the use since e.Since. One transaction keeps concurrent
+// attempts within limits. Counted attempts do not count again. Errors include thread.ErrLeaseLost.
 func (s *shared) Reserve(
 	ctx context.Context,
 	l thread.Lease,
@@ -314,7 +311,7 @@ func (s *shared) Reserve(
 		if err != nil {
 			return err
 		}
-		if n == 0 { // a continued attempt: its new use counts like an attempt's that begins now
+		if n == 0 { // a continued attempt's new use counts like a new attempt's
 			reserved = true
 			return tx.exec(ctx, "UPDATE attempts SET at = $3, account = $4 WHERE thread_id = $1 AND n = $2",
 				r.id, e.N, micros(e.At), e.Account)

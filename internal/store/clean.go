@@ -10,11 +10,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Retention gives the times before which records may be removed; zero keeps all of a kind.
+// Retention gives times before which records may be removed; zero keeps all.
 type Retention struct {
-	// Deliveries limits handled payloads, and GUIDs that are also older than 30 days.
+	// Deliveries limits handled payloads, and GUIDs older than 30 days.
 	Deliveries time.Time
-	// Threads limits, by last change, the logs of threads that are closed or that Pawl never worked on.
+	// Threads limits logs of closed or never tracked threads by last change.
 	Threads time.Time
 }
 
@@ -22,11 +22,11 @@ type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
 }
 
-// keepGUIDs is the least time in which a redelivery has no second effect; GitHub redelivers for 3 days.
+// keepGUIDs is the minimum time in which redeliveries have no effect; GitHub redelivers for 3 days.
 const keepGUIDs = 30 * 24 * time.Hour
 
-// Clean removes records beyond their retention, a few rows per transaction with pauses between them, so give it a
-// goroutine. Several nodes may clean at a time. SQLite reuses free space in its file.
+// Clean removes expired records in small transactions with pauses; run it in a goroutine. Several nodes may clean at
+// once. SQLite reuses the space.
 func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
 	c := &cleaning{Store: s}
 	err := c.clean(ctx, r)
@@ -64,7 +64,7 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 	return nil
 }
 
-// inChunks repeats a statement on cleanChunk rows, one transaction each, until it finds fewer.
+// inChunks runs a statement on cleanChunk rows per transaction until it finds fewer.
 func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {
 	for {
 		n := 0
@@ -83,11 +83,11 @@ func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total
 }
 
 const (
-	// cleanChunk limits the rows of one transaction, so that it delays others by less than 50 ms: a hundred ordinary
-	// rows take two (BenchmarkClean), and some hold payloads of megabytes.
+	// cleanChunk limits a transaction's rows, so that others wait less than 50 ms (BenchmarkClean). Some rows hold
+	// megabytes.
 	cleanChunk = 50
-	// cleanRest is the pause after each transaction, as a multiple of its time: cleaning takes at most a quarter of
-	// the database's time. A hundred thousand rows take ten to twenty seconds.
+	// cleanRest is the pause as a multiple of a transaction's time: cleaning takes at most a quarter of the
+	// database's time.
 	cleanRest = 3
 )
 
@@ -100,9 +100,8 @@ func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	return wait.For(ctx, cleanRest*time.Since(asked))
 }
 
-// forgetThreads removes finished threads that did not change since a time. Half a log would be false, and Pawl
-// could repeat what it has done: so a thread first loses its name, in one transaction, and then its events. Later
-// events of its number begin a new log.
+// forgetThreads removes old finished threads. A thread first loses its name in one transaction, then its events: half
+// a log would make Pawl repeat work. Later events start a new log.
 func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 	for {
 		old, err := s.oldThreads(ctx, before)
@@ -131,7 +130,7 @@ type oldThread struct {
 	over          bool
 }
 
-// oldThreads are the next threads that were not checked since their last change.
+// oldThreads returns the next threads not checked since their last change.
 func (s *cleaning) oldThreads(ctx context.Context, before time.Time) (_ []oldThread, err error) {
 	defer s.wrap(&err, "look up old threads")
 	rows, err := s.r.QueryContext(ctx, `SELECT id, owner, name, number, updated_at FROM threads
@@ -145,11 +144,11 @@ func (s *cleaning) oldThreads(ctx context.Context, before time.Time) (_ []oldThr
 	})
 }
 
-// untouched selects named threads without present or future work. Number 0 is the log of a repository or of the
-// server, which stays: it says whether the repository is paused.
+// untouched selects named threads without present or future work. Number 0, the log of a repository or the server,
+// stays: it records whether the repository is paused.
 const untouched = "owner <> '' AND number > 0 AND wake_at = 0 AND queued_at = 0 AND lease_owner = ''"
 
-// over reports whether a thread may be forgotten. An unreadable log stays for an operator.
+// over reports whether a thread may be forgotten. Unreadable logs stay for an operator.
 func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
 	events, err := s.Events(ctx, t, 0)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
 	return !running && !state.Open() && (state.Closed != "" || !state.Tracked()), nil
 }
 
-// takeNames removes the names of finished threads, unless they changed meanwhile, and marks the others as checked.
+// takeNames removes names of finished threads unless they changed, and marks the others as checked.
 func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, err error) {
 	if len(old) == 0 {
 		return 0, nil
@@ -193,7 +192,8 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 	return taken, err
 }
 
-// dropNameless removes nameless threads without events, and then others' events, cleanChunk rows per transaction.
+// dropNameless removes nameless threads without events, then other nameless threads' events, cleanChunk rows per
+// transaction.
 func (s *cleaning) dropNameless(ctx context.Context) error {
 	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT $1" +
 		s.locking(" FOR UPDATE SKIP LOCKED") + ")"

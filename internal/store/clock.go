@@ -11,19 +11,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// clock is the database's clock, which dates everything stored. Each transaction reads PostgreSQL's clock, so the
-// nodes' clocks do not matter. SQLite uses this machine's.
+// clock reads the database's clock, which dates everything stored. SQLite uses this machine's clock.
 type clock struct {
-	own func() time.Time // this process's
+	own func() time.Time // this process's clock
 
 	mu    sync.Mutex
-	ahead time.Duration // the database's clock minus own, by the last reading
+	ahead time.Duration // database's clock minus own, by the last reading
 }
 
-// Now is the database's time, estimated from the last reading.
+// Now returns the database's time, estimated from the last reading.
 func (s *database) Now() time.Time { return s.clock.own().Add(s.Skew()) }
 
-// Skew is how far the database's clock is ahead of this process's; 0 on SQLite.
+// Skew returns how far the database's clock is ahead of this process's; 0 on SQLite.
 func (s *database) Skew() time.Duration {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
@@ -43,10 +42,9 @@ func (s *database) readClock(ctx context.Context, query func(context.Context, st
 	return fromMicros(now), nil
 }
 
-// enter is the first statement of a transaction and gives the database's time. PostgreSQL sets in it what the transaction
-// relies on: the settings of a role, of a database or of a pooler do not matter then. What is answered is on the disk,
-// whatever synchronous_commit is elsewhere. A node that is stopped within a transaction keeps its rows from the others
-// for a heartbeat at most. A schema that another program changed ends the writes.
+// enter begins a transaction and returns the database's time. On PostgreSQL it overrides settings of roles, databases
+// and poolers: commits are synced, and a stopped node holds its rows for at most a heartbeat. A foreign schema change
+// ends the writes.
 func (s *database) enter(ctx context.Context, tx *txn) (time.Time, error) {
 	before := s.clock.own()
 	if !s.postgres {
@@ -70,7 +68,7 @@ func (s *database) enter(ctx context.Context, tx *txn) (time.Time, error) {
 	return fromMicros(now), nil
 }
 
-// compare corrects ahead by the least amount that a reading between two own times allows.
+// compare corrects ahead by the least amount consistent with the reading.
 func (c *clock) compare(before, reading, after time.Time) {
 	least, most := reading.Sub(after), reading.Sub(before)
 	c.mu.Lock()

@@ -15,22 +15,22 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// database is the handle of all parts of the store.
+// database is shared by all parts of the store.
 type database struct {
-	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: the same pool
+	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: one pool
 	postgres bool
 	config   *pgx.ConnConfig // PostgreSQL, for writing
-	pooled   bool            // PostgreSQL is behind a pooler, which may change the session between transactions
-	options  *sql.TxOptions  // of every transaction
-	schema   int64           // the version that this program knows
+	pooled   bool            // a pooler may change PostgreSQL's session between transactions
+	options  *sql.TxOptions
+	schema   int64 // newest version that this program knows
 	queue    Queue
 	file     *os.File // SQLite: the locked file
 	serving  bool     // open for serving, and migrated
-	// turn queues the writes to SQLite's one writing connection in order: database/sql would pick one at random, and
-	// a delivery among many could wait long.
+	// turn orders the writes to SQLite's one connection: database/sql would pick at random, and a delivery could wait
+	// long.
 	turn   chan struct{}
-	broken atomic.Pointer[error] // set when this process must not write any more
-	fatal  chan error            // gets that error; buffered
+	broken atomic.Pointer[error] // set when this process must stop writing
+	fatal  chan error            // receives the error; buffered
 	clock  *clock
 	pinged atomic.Pointer[time.Time] // Ping's last write; nil after a failure
 
@@ -55,7 +55,7 @@ func (s *database) closeDB() error {
 	return errors.Join(errs...)
 }
 
-// each reads a query's rows one by one; its error is the query's or f's.
+// each reads a query's rows one by one. It returns the query's or f's error.
 func each(rows *sql.Rows, err error, f func(scan func(...any) error) error) error {
 	if err != nil {
 		return err
@@ -79,15 +79,14 @@ func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (
 	return all, err
 }
 
-// wrap adds the operation to an error. Every method without write calls it, so that damage found by a read also
-// ends the writes.
+// wrap adds the operation to an error and ends the writes after damage. Every method without write must call it.
 func (s *database) wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.see(*err))
 	}
 }
 
-// micros is a stored time; the zero time is 0.
+// micros returns a stored time; the zero time is 0.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -102,10 +101,10 @@ func fromMicros(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// txn is a transaction that remembers whether threads became due, and this process's deliveries.
+// txn is a transaction. It records whether threads became due, and this process's deliveries.
 type txn struct {
 	*sql.Tx
-	now        time.Time // the database's time at the transaction's start
+	now        time.Time // database time at the start
 	due        bool
 	deliveries []thread.Delivery
 }
@@ -124,7 +123,7 @@ func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int,
 	return int(n), err
 }
 
-// write runs fn in one transaction. SQLite's holds the write lock from the start: what fn reads cannot change.
+// write runs fn in one transaction. SQLite's holds the write lock from the start.
 func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 	if s.postgres {
 		return s.in(ctx, fn)
@@ -157,7 +156,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	}
 	tx := &txn{Tx: sqlTx}
 	if err := s.do(ctx, tx, fn); err != nil {
-		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // an ended context has done it
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // an ended context rolls back
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undo))
 		}
 		return s.see(err)
@@ -174,7 +173,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	return nil
 }
 
-// do is a transaction up to its commit.
+// do runs a transaction up to its commit.
 func (s *database) do(ctx context.Context, tx *txn, fn func(*txn) error) (err error) {
 	if tx.now, err = s.enter(ctx, tx); err != nil {
 		return err
@@ -185,7 +184,7 @@ func (s *database) do(ctx context.Context, tx *txn, fn func(*txn) error) (err er
 	return s.notify(ctx, tx)
 }
 
-// serialize orders transactions of a name; SQLite's hold the only write lock anyway.
+// serialize orders transactions of a name; SQLite's lock does so anyway.
 func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 	if !s.postgres {
 		return nil
@@ -193,7 +192,7 @@ func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 	return tx.exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
 }
 
-// locking is a clause that locks a SELECT's rows; SQLite's transactions hold the only write lock anyway.
+// locking returns a clause that locks a SELECT's rows; SQLite needs none.
 func (s *database) locking(clause string) string {
 	if s.postgres {
 		return clause
@@ -201,13 +200,12 @@ func (s *database) locking(clause string) string {
 	return ""
 }
 
-// Fatal gives once the error after which the process should exit with a non-zero code. After a failed fsync the
-// disk's content is unknown: the kernel may have dropped data, and the next fsync succeeds regardless. A damaged
-// file, or one that lost its name, must not be written to either. All later writes fail; everything answered before
-// was synced. The next start reads the whole file and its log again.
+// Fatal sends the error after which the process should exit with a non-zero code. After a failed fsync the disk's
+// content is unknown; damaged or renamed files must not be written. All later writes fail. Everything answered before
+// was synced.
 func (s *database) Fatal() <-chan error { return s.fatal }
 
-// see passes an error on, and ends the writes if it is fatal.
+// see returns an error and ends the writes if it is fatal.
 func (s *database) see(err error) error {
 	if hint, last := diagnose(err); last {
 		return s.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
@@ -218,7 +216,7 @@ func (s *database) see(err error) error {
 	return err
 }
 
-// end ends the writes with an error, and returns the first such error.
+// end ends the writes, and returns the first fatal error.
 func (s *database) end(err error) error {
 	if s.broken.CompareAndSwap(nil, &err) {
 		s.fatal <- err

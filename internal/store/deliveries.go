@@ -13,10 +13,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// deliveries are the webhook deliveries, from arrival to result.
+// deliveries holds webhook deliveries from arrival to result.
 type deliveries struct{ *database }
 
-// Delivery returns a stored delivery or thread.ErrNotFound; without payload after cleaning.
+// Delivery returns a stored delivery or thread.ErrNotFound. Cleaned deliveries have no payload.
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
 	defer s.wrap(&err, "delivery %s", guid)
 	var payload []byte
@@ -38,8 +38,7 @@ func scanDelivery(scan func(...any) error, more ...any) (d thread.Delivery, err 
 	return d, err
 }
 
-// unhandled selects deliveries that could not be handled; stateOf computes the state, since giving up has no
-// column.
+// unhandled selects deliveries that Pawl could not handle; stateOf derives the state.
 const (
 	unhandled = "state IN ('failed', 'unparsable')"
 	stateOf   = "CASE WHEN retry_at = 0 AND " + unhandled + " THEN 'given_up' ELSE state END"
@@ -49,8 +48,7 @@ func (s *deliveries) Deliveries(ctx context.Context, limit int) ([]thread.Delive
 	return s.listDeliveries(ctx, "ORDER BY received_at DESC LIMIT $1", limit)
 }
 
-// UnhandledDeliveries lists deliveries that could not be handled, without payloads: given-up ones first, then the
-// newest.
+// UnhandledDeliveries lists unhandled deliveries without payloads: given-up ones first, then newest.
 func (s *deliveries) UnhandledDeliveries(ctx context.Context, limit int) ([]thread.Delivery, error) {
 	return s.listDeliveries(ctx, "WHERE "+unhandled+" ORDER BY retry_at > 0, received_at DESC LIMIT $1", limit)
 }
@@ -74,21 +72,21 @@ func (s *deliveries) listDeliveries(
 	})
 }
 
-// AllUnhandled selects every delivery that could not be handled.
+// AllUnhandled selects every unhandled delivery.
 const AllUnhandled = "all"
 
-// RetryDelivery schedules an unhandled delivery like a new one. It returns how many there were.
+// RetryDelivery schedules an unhandled delivery like a new one and returns the number of deliveries.
 func (s *deliveries) RetryDelivery(ctx context.Context, guid string) (n int, err error) {
 	return s.decideUntried(ctx, "retry", "retry_at = 1, tries = 0", guid)
 }
 
-// DismissDelivery marks an unhandled one as handled, with a note, and returns how many.
+// DismissDelivery marks an unhandled delivery as handled with a note and returns the number of deliveries.
 func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, err error) {
 	const handled = "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note"
 	return s.decideUntried(ctx, "dismiss", handled, guid)
 }
 
-// decideUntried carries out an operator's decision on a delivery or AllUnhandled.
+// decideUntried applies an operator's decision to a delivery or AllUnhandled.
 func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
 	defer s.wrap(&err, "%s delivery %s", what, guid)
 	err = s.write(ctx, func(tx *txn) (err error) {
@@ -102,7 +100,7 @@ func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) 
 func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bool, err error) {
 	defer s.wrap(&err, "look up deliveries")
 	known := make(map[string]bool, len(guids))
-	// As one parameter: no database takes more than 65,535.
+	// One parameter, since databases accept at most 65,535.
 	asked, err := json.Marshal(append([]string{}, guids...))
 	if err != nil {
 		return nil, err
@@ -126,7 +124,7 @@ func (s *deliveries) Untried(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Oldest is the arrival of the oldest kept GUID; zero for none.
+// Oldest returns the oldest GUID's arrival, or zero.
 func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
 	defer s.wrap(&err, "look up the oldest delivery")
 	var at int64
@@ -134,20 +132,19 @@ func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
 	return fromMicros(at), err
 }
 
-// The wait of a delivery that could not be handled: firstRetry, doubled after each try up to oftenRetry, then a
-// sixteenth of its age, at most lookAtMost. So a delivery in a two-hour outage is handled eight minutes after its
-// end.
+// A failed delivery waits firstRetry, doubled up to oftenRetry, then a sixteenth of its age up to lookAtMost. After a
+// two-hour outage that is eight minutes.
 const (
 	firstRetry   = time.Second
 	oftenRetry   = 5 * time.Minute
 	lookAtMost   = time.Hour
-	claimTime    = 30 * time.Second    // it belongs to the process that stored or claimed it
-	giveUpAfter  = 3 * 24 * time.Hour  // a failed one is given up; GitHub redelivers as long
-	giveUpUnread = 30 * 24 * time.Hour // one that no version could read is given up
-	giveUpTries  = 100                 // the least tries before giving up, for old ones that an operator retries
+	claimTime    = 30 * time.Second    // reserved for the process that stored or claimed the delivery
+	giveUpAfter  = 3 * 24 * time.Hour  // GitHub redelivers as long
+	giveUpUnread = 30 * 24 * time.Hour // for deliveries that no version could read
+	giveUpTries  = 100                 // minimum tries, for old deliveries that an operator retries
 )
 
-// Due deliveries, in the order of the index deliveries_due, of one urgency ($3).
+// Due deliveries of one urgency ($3), in the order of the index deliveries_due.
 const (
 	anyDelivery = `SELECT EXISTS (SELECT 1 FROM deliveries
 		WHERE urgent IN (0, 1) AND retry_at > 0 AND retry_at <= $1)`
@@ -157,8 +154,8 @@ const (
 		LIMIT $2`
 )
 
-// ClaimDeliveries claims up to `most` due deliveries for claimTime: possible user requests first, longest waiting
-// first. Payloads stay in their rows.
+// ClaimDeliveries claims up to `most` due deliveries for claimTime: possible user requests first, then longest
+// waiting. It does not load payloads.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
 	err = s.writeWhere(ctx, anyDelivery, func(tx *txn) error {
@@ -207,17 +204,17 @@ func givenUp(state thread.DeliveryState, age time.Duration, tries int64) bool {
 	return false
 }
 
-// maxNote limits a note, in bytes.
+// maxNote limits a note in bytes.
 const maxNote = 4096
 
-// FinishDelivery notes a delivery's result. A Failed one is retried after a second and then less and less often,
-// for three days; an Unparsable one every hour for thirty, since the next version may read it. Handled is final.
+// FinishDelivery stores a delivery's result. Failed is retried after a second, then less often, for three days;
+// Unparsable every hour for thirty days. Handled is final.
 func (s *deliveries) FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error {
 	return s.finishDelivery(ctx, guid, state, note, time.Time{})
 }
 
-// PostponeDelivery is FinishDelivery for a Failed one that cannot be handled before a time. It is retried then,
-// after lookAtMost at most and a second at least.
+// PostponeDelivery is FinishDelivery for a Failed delivery with a known time of retry, between a second and
+// lookAtMost.
 func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error {
 	return s.finishDelivery(ctx, guid, thread.Failed, note, until)
 }
@@ -230,7 +227,7 @@ func (s *deliveries) finishDelivery(
 	until time.Time,
 ) (err error) {
 	defer s.wrap(&err, "finish delivery %s", guid)
-	// A note may quote anything, and PostgreSQL stores text only.
+	// Notes may quote anything; PostgreSQL accepts only text.
 	note = strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
 	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
@@ -259,5 +256,5 @@ func retryWait(now, until time.Time, age time.Duration, tries int64) time.Durati
 		return min(max(until.Sub(now), firstRetry), lookAtMost)
 	}
 	wait := max(policy.Retry(int(tries)+1, firstRetry, oftenRetry, 1), min(age/16, lookAtMost))
-	return wait - rand.N(wait/2) // deliveries that failed together must not return together
+	return wait - rand.N(wait/2) // avoids simultaneous retries
 }

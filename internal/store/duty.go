@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// dutySoon is how soon after its last time a starting node does a duty: the time without nodes needs it, but
-	// repeated starts must not repeat it.
+	// dutySoon is how soon a starting node does a duty after its last time. Repeated starts must not repeat it.
 	dutySoon = 15 * time.Second
-	// dutyHeld is how long a duty excludes other nodes without a Hold. A duty must tolerate being done twice.
+	// dutyHeld is how long a duty excludes other nodes without a Hold. Duties must tolerate repetition.
 	dutyHeld = thread.LeaseTime
 )
 
-// Duty is a periodic task of one node, such as asking GitHub for missed deliveries: of the node that did it last,
-// or of another one if that one does not come.
+// Duty is a periodic task of one node, such as asking GitHub for missed deliveries. The last node keeps it while it
+// runs.
 type Duty struct {
 	shared     *shared
 	name, node string
@@ -28,18 +27,17 @@ type Duty struct {
 }
 
 type dutyRow struct {
-	By   string    `json:"by"` // the last node, at Last
+	By   string    `json:"by"` // node that did the duty at Last
 	Last time.Time `json:"last"`
-	Held time.Time `json:"held,omitzero"` // the end of By's hold; zero when done
+	Held time.Time `json:"held,omitzero"` // end of By's hold; zero when done
 }
 
-// Duty is a named duty as one node sees it. After a start it waits until 15 s after the last time, however short
-// every is.
+// Duty returns a named duty for one node. After a start it waits until 15 s after the last time.
 func (s *shared) Duty(name, node string, every time.Duration) *Duty {
 	return &Duty{shared: s, name: "duty " + name, node: node, every: every}
 }
 
-// Begin reports whether this node does the duty now. Call it every 15 s or so, and call End afterwards.
+// Begin reports whether this node does the duty now. Call it every 15 s or so, and End afterwards.
 func (d *Duty) Begin(ctx context.Context) (mine bool, err error) {
 	err = d.update(ctx, func(now time.Time, row *dutyRow) bool {
 		if d.began.IsZero() {
@@ -68,7 +66,7 @@ func (d *Duty) due(now time.Time, row dutyRow) bool {
 	return since >= d.every
 }
 
-// Hold extends the duty for another 30 s.
+// Hold extends the duty by 30 s.
 func (d *Duty) Hold(ctx context.Context) error {
 	return d.update(ctx, func(now time.Time, row *dutyRow) bool {
 		row.Held = now.Add(dutyHeld)
@@ -76,7 +74,7 @@ func (d *Duty) Hold(ctx context.Context) error {
 	})
 }
 
-// End says that the duty was done or tried: the next time is one interval after Begin.
+// End ends a try; the next one follows one interval after Begin.
 func (d *Duty) End(ctx context.Context) error {
 	return d.update(ctx, func(_ time.Time, row *dutyRow) bool {
 		row.Held = time.Time{}
@@ -88,18 +86,18 @@ func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) b
 	return d.shared.UpdateShared(ctx, d.name, func(now time.Time, old []byte) []byte {
 		var row dutyRow
 		if json.Unmarshal(old, &row) != nil {
-			row = dutyRow{} // as if it was never done
+			row = dutyRow{} // as if never done
 		}
 		if !f(now, &row) {
 			return nil
 		}
-		next, _ := json.Marshal(row) // a name and two times always marshal
+		next, _ := json.Marshal(row) // always marshals
 		return next
 	})
 }
 
-// UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key; if it returns
-// nil, the blob stays. f must not use the store. now is the database's time.
+// UpdateShared changes a small blob of all nodes in a transaction. f gets nil for a new key; a nil result changes
+// nothing. f must not use the store. now is the database's time.
 func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
 	defer s.wrap(&err, "update the shared %s", key)
 	return s.write(ctx, func(tx *txn) error {
@@ -118,7 +116,7 @@ func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.T
 	})
 }
 
-// ReadShared returns such a blob; nil for none.
+// ReadShared returns a blob, or nil.
 func (s *shared) ReadShared(ctx context.Context, key string) (data []byte, err error) {
 	defer s.wrap(&err, "read the shared %s", key)
 	err = s.r.QueryRowContext(ctx, "SELECT (SELECT data FROM shared WHERE key = $1)", key).Scan(&data)
@@ -130,16 +128,15 @@ func (s *shared) putShared(ctx context.Context, tx *txn, key string, data []byte
 		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(tx.now))
 }
 
-// What Ping writes, and how often: a row as large as an ordinary webhook, since a disk with room for a byte may
-// have none for that.
+// Size and interval of Ping's writes: a row as large as an ordinary webhook, since a full disk may still accept a
+// byte.
 const (
 	pingInterval = 5 * time.Second
 	pingBytes    = 8 << 10
 )
 
-// Ping reports whether the database can be written to. A transaction finds a lock and a missing database; a full or
-// read-only disk shows only in a write, which Ping makes at most every 5 s: each is an fsync, and Ping may be
-// called every second. While Open checks the database it writes nothing: the table may not exist yet.
+// Ping reports whether the database accepts writes. A full or read-only disk shows only in a write, which Ping makes
+// at most every 5 s. While Open checks the database, Ping writes nothing: the table may not exist.
 func (s *shared) Ping(ctx context.Context) error {
 	if err := s.stillThere(); err != nil {
 		return err
@@ -150,7 +147,7 @@ func (s *shared) Ping(ctx context.Context) error {
 		if !due {
 			return tx.exec(ctx, "SELECT 1")
 		}
-		host, _ := os.Hostname() // a row per process: one that is stopped in its Ping holds only its own
+		host, _ := os.Hostname() // one row per process, so that a stopped process blocks only itself
 		return s.putShared(ctx, tx, "ping "+host, bytes.Repeat([]byte{' '}, pingBytes))
 	})
 	switch {

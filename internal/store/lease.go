@@ -12,9 +12,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Claim leases up to `most` due threads: first those woken by a user's command, then other wake-ups, longest
-// waiting first, then expired timers. Release makes a thread that was woken meanwhile due again. Claim skips rows
-// that another node is claiming.
+// Claim leases up to `most` due threads: first those woken by a user's command, then other wake-ups, longest waiting
+// first, then expired timers. It skips rows that another node is claiming. Threads woken meanwhile become due at
+// Release.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
 	err = s.writeWhere(ctx, anyDue, func(tx *txn) error {
@@ -42,7 +42,7 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 	return leases, nil
 }
 
-// The kinds of due threads, each with its index; no thread is in both.
+// Kinds of due threads, each with an index. No thread has two kinds.
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
 	inTurn = " ORDER BY urgent DESC, queued_at"
@@ -59,7 +59,7 @@ func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, 
 	return list(rows, err, scanRow)
 }
 
-// Acquire takes the lease of a thread, due or not, or returns a *thread.HeldError while another one lasts.
+// Acquire leases a thread, due or not, or returns a *thread.HeldError.
 func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease thread.Lease, err error) {
 	defer s.wrap(&err, "acquire %s", t)
 	if owner == "" {
@@ -79,8 +79,8 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease
 	return lease, err
 }
 
-// take leases a locked row to a step. It clears the wake-up, and a wake-up time that has come. If that was a
-// retry's time, it restores the time from before the retry.
+// take leases a locked row to a step. It clears wake-ups that have come. After a retry it restores the earlier
+// wake-up time.
 func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (thread.Lease, error) {
 	if !r.laterAt.IsZero() {
 		r.wakeAt = r.laterAt
@@ -111,7 +111,7 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (threa
 	return lease, err
 }
 
-// Renew extends the lease, even one that ran out, or returns thread.ErrLeaseLost if it was taken.
+// Renew extends the lease, even an expired one, or returns thread.ErrLeaseLost.
 func (s *threads) Renew(ctx context.Context, l thread.Lease) (thread.Lease, error) {
 	err := s.leased(ctx, "renew", l, func(tx *txn, r row) error {
 		l.Until = tx.now.Add(thread.LeaseTime)
@@ -120,12 +120,12 @@ func (s *threads) Renew(ctx context.Context, l thread.Lease) (thread.Lease, erro
 	return l, err
 }
 
-// nothingLater in later_at means that the thread waited for nothing before its retry; as a time it has passed.
+// nothingLater in later_at means that no wake-up preceded the retry.
 const nothingLater = 1
 
-// Release releases the lease and the account. A thread that was woken meanwhile is due now. Without a retry earlier
-// failures and the note are forgotten. With one, the same transaction stores the retry's time, so that no kill
-// loses it; a later wake-up time comes back with the next step.
+// Release releases the lease and the account. A thread woken meanwhile is due now. Without a retry it clears failures
+// and the note. With a retry it stores the time in the same transaction; a later wake-up time returns with the next
+// step.
 func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	err := s.leased(ctx, "release", l, func(tx *txn, r row) error {
 		failures, laterAt, note := 0, int64(0), ", note = NULL"
@@ -145,8 +145,8 @@ func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retr
 	return err
 }
 
-// AppendLeased writes a batch under the lease, or returns thread.ErrLeaseLost. A zero wake-up time keeps the
-// earlier one.
+// AppendLeased writes a batch under the lease, or returns thread.ErrLeaseLost. A zero wake-up time keeps the earlier
+// one.
 func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
 	encoded, err := encode(b.Events)
 	if err != nil {
@@ -178,8 +178,7 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 	})
 }
 
-// leased runs fn in one transaction with the thread's locked row, while the lease is ours. An error names the
-// operation.
+// leased runs fn in a transaction with the thread's locked row under the lease. Errors name the operation.
 func (s *database) leased(ctx context.Context, what string, l thread.Lease, fn func(*txn, row) error) (err error) {
 	defer s.wrap(&err, "%s %s", what, l.Thread)
 	return s.write(ctx, func(tx *txn) error {
@@ -191,8 +190,8 @@ func (s *database) leased(ctx context.Context, what string, l thread.Lease, fn f
 	})
 }
 
-// checkLease locks the thread's row and returns it while the lease is ours. A lease that ran out is, until it is
-// taken.
+// checkLease locks and returns the thread's row if the lease is ours. An expired lease is ours until another step
+// takes it.
 func (s *database) checkLease(ctx context.Context, tx *txn, l thread.Lease) (row, error) {
 	r, err := s.findThread(ctx, tx, l.Thread)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -219,12 +218,11 @@ func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) erro
 	return nil
 }
 
-// mostNoted limits a note, in bytes: each change of the row rewrites it.
+// mostNoted limits a note in bytes: each change rewrites the row.
 const mostNoted = 16 << 10
 
-// Note stores the current attempt's use so far: it counts in the global ledgers at once, and for the node that
-// takes the thread over. A Release without a retry ends it. The error is thread.ErrLeaseLost for a thread that was
-// taken over.
+// Note stores the current attempt's use for the global ledgers and for a node that takes over. A Release without a
+// retry clears the note. Errors include thread.ErrLeaseLost.
 func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) error {
 	note, err := json.Marshal(spent)
 	if err == nil && len(note) > mostNoted {
@@ -241,7 +239,7 @@ func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) 
 	})
 }
 
-// Noted is the thread's last note; nil for none.
+// Noted returns the thread's last note, or nil.
 func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err error) {
 	defer s.wrap(&err, "read the note on %s", t)
 	const query = "SELECT note FROM threads WHERE owner = $1 AND name = $2 AND number = $3"
@@ -252,11 +250,10 @@ func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err erro
 	return note, err
 }
 
-// sweepRows limits the rows of one sweep statement, to hold the write lock for milliseconds.
+// sweepRows limits a sweep statement, so that it holds the write lock for milliseconds.
 const sweepRows = 500
 
-// Sweep makes threads due whose held lease ran out: their holder died or is cut off. It returns how many. Run it
-// every few seconds on every node; it costs nothing for waiting threads.
+// Sweep makes threads with expired leases due and returns their number. Run it every few seconds on every node.
 func (s *Store) Sweep(ctx context.Context) (freed int, err error) {
 	defer s.wrap(&err, "sweep")
 	if err := s.stillThere(); err != nil {
@@ -273,8 +270,8 @@ func (s *Store) Sweep(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// freeLeases releases leases and makes their threads due now, $1. The holder's name stays for the next one; a
-// holder that is alive after all continues with Renew.
+// freeLeases releases leases and makes their threads due now, $1. It keeps the holder's name; a live holder continues
+// with Renew.
 const freeLeases = `UPDATE threads SET
 	lease_until = 0,
 	queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $1 END`

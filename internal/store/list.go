@@ -16,8 +16,8 @@ func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow,
 	return list(rows, err, s.scanThread)
 }
 
-// ThreadsOf lists the threads of a repository, or of the owner's repositories without a name, as Threads would.
-// GitHub's names differ in more than case.
+// ThreadsOf lists the threads of a repository, or of an owner without a name, like Threads. GitHub's names ignore
+// case.
 func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thread.ID, err error) {
 	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
 		"lower(owner) = lower($1) AND ($2 = '' OR lower(name) = lower($2)) ORDER BY owner, name, number", owner, name)
@@ -30,7 +30,7 @@ func (s *threads) Near(ctx context.Context, t thread.ID) (all []thread.ID, err e
 	return all, err
 }
 
-// EachThread calls f with the threads of Threads, without building a list: ten thousands would fill the memory.
+// EachThread calls f with each thread without building a list.
 func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) error {
 	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT $1", limit)
 }
@@ -71,17 +71,17 @@ func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err e
 type Stats struct {
 	Waiting     int           // threads with a wake-up time
 	Running     int           // leased threads
-	Attempts    int           // running attempts, at most one per running thread
+	Attempts    int           // at most one per running thread
 	Queued      int           // threads that need a step now
-	QueueAge    time.Duration // the oldest one's age; zero for none
+	QueueAge    time.Duration // age of the oldest, or zero
 	Deliveries  map[thread.DeliveryState]int
-	DeliveryAge time.Duration // the age of the oldest unhandled delivery; zero for none
+	DeliveryAge time.Duration // age of the oldest unhandled delivery, or zero
 }
 
-// leased matches the threads that are leased at $1.
+// leased matches threads that are leased at $1.
 const leased = "lease_until > 0 AND lease_until > $1"
 
-// Stats counts by partial indexes; handled deliveries are the rest of all, which another index counts.
+// Stats counts by partial indexes. Handled deliveries are all minus the others.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	defer s.wrap(&err, "count")
 	now := s.Now()
@@ -126,7 +126,7 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	return st, nil
 }
 
-// age is how long ago a stored time was; zero for none, and for a future one.
+// age returns the time since a stored time; zero for none or a future one.
 func age(at int64, now time.Time) time.Duration {
 	if at == 0 {
 		return 0

@@ -16,12 +16,12 @@ import (
 type threads struct {
 	*database
 	*shared
-	// resolve and events are what every webhook asks.
+	// resolve and events serve every webhook.
 	resolve, events statement
 }
 
-// statement is a query that SQLite's driver parses once: parsing takes longer than running it. PostgreSQL's driver
-// prepares by itself, where the session lasts.
+// statement is parsed once for SQLite, where parsing takes longer than running. PostgreSQL's driver prepares by
+// itself.
 type statement struct {
 	text     string
 	prepared *sql.Stmt // nil on PostgreSQL
@@ -77,8 +77,7 @@ func (s *threads) Events(ctx context.Context, t thread.ID, after int64) (events 
 	})
 }
 
-// Append appends without a lease. With wake a step follows, unless every event was known: then the thread was woken
-// with those.
+// Append appends without a lease. With wake a step follows, unless every event was known.
 func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (fresh int, err error) {
 	defer s.wrap(&err, "append to %s", t)
 	encoded, err := encode(events)
@@ -108,8 +107,8 @@ type row struct {
 	leaseOwner                   string
 	epoch                        int64
 	leaseUntil, wakeAt, queuedAt time.Time
-	failures                     int       // failed steps in a row
-	laterAt                      time.Time // wakeAt before a retry; zero for none
+	failures                     int       // consecutive failed steps
+	laterAt                      time.Time // wakeAt before a retry, or zero
 }
 
 const rowColumns = `id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until,
@@ -165,7 +164,7 @@ type encodedEvent struct {
 	data string
 }
 
-// encode makes rows before a transaction begins, so that values without JSON hold no lock.
+// encode marshals events before a transaction begins, so that bad values hold no lock.
 func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 	rows := make([]encodedEvent, len(events))
 	for i, e := range events {
@@ -211,8 +210,7 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 	return fresh, err
 }
 
-// wake makes the thread due, unless it has been since its last step began; with a user's command before other
-// wake-ups.
+// wake makes the thread due, unless it already is. A user's command goes first.
 func (s *threads) wake(ctx context.Context, tx *txn, r row, order bool) error {
 	if !r.queuedAt.IsZero() && !order {
 		return nil

@@ -18,27 +18,26 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// postgresConns is how many connections a node uses: workers, heartbeats, claims and pages.
+// postgresConns limits a node's connections: workers, heartbeats, claims and pages.
 const postgresConns = 16
 
-// How long PostgreSQL may take, all our choice. Without these bounds a connection that went silent (a failover behind a
-// balancer, a lost NAT entry) would hold its caller for hours.
+// PostgreSQL's time limits, our choice. Without them a silent connection (failover, lost NAT entry) would hold its
+// caller for hours.
 const (
-	// connectTime bounds one connection to one host; the address may name another connect_timeout. Of two hosts the
-	// second is reached within storeTime.
+	// connectTime limits a connection to one host; the address may set connect_timeout. A second host is reached
+	// within storeTime.
 	connectTime = 3 * time.Second
-	// pingTime bounds the question whether a connection of the pool still answers.
+	// pingTime limits the check of a pooled connection.
 	pingTime = time.Second
-	// statementTime bounds one statement whose caller sets no earlier deadline. Pawl's statements take milliseconds.
+	// statementTime limits a statement without an earlier deadline. Pawl's take milliseconds.
 	statementTime = 15 * time.Second
-	// silentTime is how long the kernel waits for a peer that acknowledges nothing.
+	// silentTime is how long the kernel waits for a silent peer.
 	silentTime = 10 * time.Second
-	// lockTime is how long a migration waits for a lock; the address may name another lock_timeout. Who waits
-	// longer fails, and is started again.
+	// lockTime limits a migration's wait for a lock; the address may set lock_timeout. Then the start fails.
 	lockTime = time.Minute
 )
 
-// postgresConfig reads an address, which no error shows, since it may carry a password.
+// postgresConfig parses an address. Errors do not show it, since it may hold a password.
 func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -69,7 +68,7 @@ func dialer() *net.Dialer {
 	}
 }
 
-// statements ends every statement after statementTime. pgx drops the connection of one that it ends.
+// statements ends each statement after statementTime. pgx then drops the connection.
 type statements struct{}
 
 type endStatement struct{}
@@ -83,27 +82,26 @@ func (statements) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	ctx.Value(endStatement{}).(context.CancelFunc)()
 }
 
-// silent reports whether a connection that nobody used for a second gives no answer. The driver then asks it once more,
-// which fails at once, and takes another.
+// silent reports whether a connection idle for a second gives no answer. The driver then takes another.
 func silent(ctx context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration >= time.Second && ping(ctx, p.Conn) != nil
 }
 
-// ping asks a connection for an answer. One that gives none is dropped.
+// ping checks a connection and drops it without an answer.
 func ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	return conn.Ping(ctx)
 }
 
-// openPostgres connects, and migrates the database, or checks its version if it does not serve.
+// openPostgres connects and migrates the database, or only checks its version.
 func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err error) {
 	s.postgres = true
 	if s.config, err = postgresConfig(dsn); err != nil {
 		return err
 	}
 	if a == Reading {
-		s.config.ValidateConnect = nil // target_session_attrs may want a host for writing
+		s.config.ValidateConnect = nil // target_session_attrs may require a writable host
 	}
 	if err := s.findPooler(ctx); err != nil {
 		return err
@@ -122,9 +120,8 @@ func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err 
 	return s.migratePostgres(ctx)
 }
 
-// findPooler sees whether the address leads to a pooler such as pgbouncer, which answers with another process id than
-// PostgreSQL's. Between two transactions a pooler may change the session, and with it lose prepared statements, session
-// settings and LISTEN. Pawl then works without them.
+// findPooler detects a pooler such as pgbouncer by its process id. A pooler may lose prepared statements, session
+// settings and LISTEN between transactions, so Pawl works without them.
 func (s *database) findPooler(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
@@ -141,7 +138,7 @@ func (s *database) findPooler(ctx context.Context) error {
 	return nil
 }
 
-// connectHint says what an operator can do about a connection that failed.
+// connectHint explains a failed connection to an operator.
 func connectHint(err error) string {
 	answer, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -159,7 +156,7 @@ func connectHint(err error) string {
 	return "PostgreSQL's log may say more"
 }
 
-// connectHints are for PostgreSQL's error codes (its documentation, appendix A).
+// connectHints maps PostgreSQL's error codes (its documentation, appendix A).
 var connectHints = map[string]string{
 	"3D000": "create the database, or correct its name in the config",                                     // invalid_catalog_name
 	"42501": "may this user connect to this database?",                                                    // insufficient_privilege
@@ -168,21 +165,20 @@ var connectHints = map[string]string{
 	"53300": fmt.Sprintf("raise max_connections: each server uses up to %d connections", postgresConns+1), // too_many_connections
 }
 
-// onlyReads reports whether PostgreSQL refused a write because it only reads.
+// onlyReads reports whether PostgreSQL refused a write because it is read-only.
 func onlyReads(err error) bool {
 	answer, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && answer.Code == "25006" // read_only_sql_transaction
 }
 
-// reconnect closes the connections that nobody uses. After a failover they may lead to a standby for as long as they
-// last, and new ones to the primary.
+// reconnect closes idle connections, which may lead to a standby after a failover.
 func (s *database) reconnect() {
 	s.w.SetMaxIdleConns(-1)
 	s.w.SetMaxIdleConns(postgresConns)
 }
 
-// Unreachable reports whether Open failed because PostgreSQL takes no connections, which may pass: nothing listens,
-// or it is starting, stopping or full. A wrong password or a missing database does not count.
+// Unreachable reports whether Open failed because PostgreSQL accepts no connections now. Wrong passwords and missing
+// databases do not count.
 func Unreachable(err error) bool {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch answer.Code {
@@ -195,11 +191,11 @@ func Unreachable(err error) bool {
 	return ok
 }
 
-// migrationLock is the advisory lock of the one node that migrates; the number is "pawl" in ASCII.
+// migrationLock is an advisory lock for migrations; the number is "pawl" in ASCII.
 const migrationLock = 0x7061776c
 
-// migratePostgres migrates over connections of its own: a migration takes as long as it takes. The lock belongs to a
-// transaction, which no pooler can lose.
+// migratePostgres migrates over its own connections without a time limit. The lock belongs to a transaction, since a
+// pooler could lose others.
 func (s *database) migratePostgres(ctx context.Context) error {
 	config := s.config.Copy()
 	config.Tracer = nil
@@ -214,7 +210,7 @@ func (s *database) migratePostgres(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	defer lock.Rollback() // it wrote nothing
+	defer lock.Rollback() // nothing to undo
 	var only bool
 	const holds = `SELECT current_setting('transaction_read_only')::bool, set_config('idle_in_transaction_session_timeout', '0', true)`
 	if err := lock.QueryRowContext(ctx, holds).Scan(&only, new(string)); err != nil {
@@ -229,11 +225,11 @@ func (s *database) migratePostgres(ctx context.Context) error {
 	return s.migrate(ctx, db)
 }
 
-// errOnlyReads is a database that nothing can be written to.
+// errOnlyReads means that the database accepts no writes.
 var errOnlyReads = errors.New("PostgreSQL only reads here: it is a standby, or default_transaction_read_only is set; " +
 	"name the primary in the config, or make this one writable")
 
-// whoMigrates says how to get rid of a server that was stopped while it held the lock.
+// whoMigrates says how to end a server that was stopped with the lock.
 func (s *database) whoMigrates(ctx context.Context) (hint string) {
 	var pid int
 	var host string
@@ -248,10 +244,10 @@ func (s *database) whoMigrates(ctx context.Context) (hint string) {
 		"end it with SELECT pg_terminate_backend(%d) and start again", host, pid)
 }
 
-// wakeChannel is the nodes' channel for due threads.
+// wakeChannel tells nodes about due threads.
 const wakeChannel = "pawl_due"
 
-// listenAgain is how long Listen waits before it reconnects; polls find due threads meanwhile.
+// listenAgain is how long Listen waits before it reconnects. Polls continue.
 const listenAgain = 5 * time.Second
 
 // notify wakes all nodes after the commit; SQLite has only one process.
@@ -265,12 +261,11 @@ func (s *database) notify(ctx context.Context, tx *txn) error {
 	return nil
 }
 
-// Listen calls wake whenever a node made threads due, until ctx ends, over a connection of its own. With SQLite, and
-// through a pooler, it returns at once.
+// Listen calls wake whenever a node made threads due, until ctx ends. With SQLite or a pooler it returns at once.
 func (s *Store) Listen(ctx context.Context, wake func()) {
 	listens := s.postgres && !s.pooled
 	for listens && ctx.Err() == nil {
-		_ = s.listen(ctx, wake) // any error: Listen tries again, and polls continue
+		_ = s.listen(ctx, wake) // Listen retries, and polls continue
 		_ = wait.For(ctx, listenAgain)
 	}
 }
@@ -285,14 +280,14 @@ func (s *Store) listen(ctx context.Context, wake func()) error {
 		return err
 	}
 	for {
-		wake() // also for what came before it listened
+		wake() // covers earlier changes
 		if err := s.hear(ctx, conn); err != nil {
 			return err
 		}
 	}
 }
 
-// hear waits for a notification. Where none came it asks whether the connection still answers.
+// hear waits for a notification and checks silent connections.
 func (s *Store) hear(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()

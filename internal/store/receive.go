@@ -8,13 +8,13 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// storeTime limits storing one delivery, so that GitHub gets a 503 within the 10 s that it waits.
+// storeTime limits storing a delivery, so that GitHub gets a 503 within its 10 s.
 const storeTime = 5 * time.Second
 
 var errReading = errors.New("the database is not open for serving")
 
-// Receive stores a delivery and returns once it is durable. fresh is false for a known GUID, which has no second
-// effect. After an error the delivery may or may not be stored, and should be sent again.
+// Receive stores a delivery durably. fresh is false for a known GUID. After an error the sender should retry: the
+// delivery may be stored.
 func (s *deliveries) Receive(ctx context.Context, d thread.Delivery) (fresh bool, err error) {
 	defer s.wrap(&err, "store delivery %s", d.GUID)
 	if !s.serving {

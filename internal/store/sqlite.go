@@ -20,15 +20,14 @@ import (
 
 const sqliteReaders = 4
 
-// besideWait is how long a write of another process than the server waits for a lock: SQLite tries it ten times a
-// second, and a busy server frees it only for moments. lockWait is the other writes' wait; with storeTime it is
-// less than the 10 s that GitHub waits for an answer.
+// besideWait limits another process's wait for a lock: a busy server frees it only for moments. lockWait limits other
+// writes; lockWait and storeTime stay below GitHub's 10 s.
 const (
 	lockWait   = 3 * time.Second
 	besideWait = 30 * time.Second
 )
 
-// openSQL opens `conns` connections to a file. Each commit is on disk before it is answered (FULL).
+// openSQL opens `conns` connections to a file. Commits are synced before the answer (FULL).
 func openSQL(path string, wait time.Duration, conns int, params ...string) (*sql.DB, error) {
 	v := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()),
@@ -71,8 +70,7 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 
 func (s *database) migrateSQLite(ctx context.Context) error { return s.migrate(ctx, s.w) }
 
-// nobodyElse makes everything due that was being worked on, and failed deliveries: no other process has this file,
-// so the workers are dead.
+// nobodyElse makes interrupted work and failed deliveries due: no other process has this file.
 func (s *database) nobodyElse(ctx context.Context) error {
 	return s.write(ctx, func(tx *txn) error {
 		if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1"); err != nil {
@@ -98,8 +96,7 @@ func (s *database) joinSQLite(ctx context.Context, path string, a Access) (err e
 	}
 	s.w = s.r
 	if a == Beside {
-		// A transaction that reads first fails at once if the server wrote in between, unless it takes the lock
-		// first.
+		// Take the lock first: after a read, a transaction fails if the server wrote in between.
 		if s.w, err = openSQL(path, besideWait, 1, "mode", mode, "_txlock", "immediate"); err != nil {
 			return err
 		}
@@ -107,7 +104,7 @@ func (s *database) joinSQLite(ctx context.Context, path string, a Access) (err e
 	return explain(path, s.checkCurrent(ctx))
 }
 
-// sqlitePath makes the path absolute and resolves links, so that all names mean the same file.
+// sqlitePath makes the path absolute and resolves links.
 func sqlitePath(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return "", fmt.Errorf("database %q: Pawl needs a file; write sqlite:PATH in the config", "sqlite:"+path)
@@ -127,9 +124,8 @@ func sqlitePath(path string) (string, error) {
 	return abs, nil
 }
 
-// createFile creates a database file that only its owner can read, like SQLite's other files, or opens one for
-// writing, and locks it for the one writing process, whatever its name there: the kernel releases the lock however
-// that process ends. SQLite's own locks (fcntl) would end with the first closed descriptor, so this one stays open.
+// createFile opens the database file, creates it for its owner only, and locks it for one writing process. The kernel
+// releases the lock at the process's end. SQLite's own locks (fcntl) would end with the first closed descriptor.
 func createFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := wait.Lock(ctx, path, lockPatience)
 	switch {
@@ -143,8 +139,7 @@ func createFile(ctx context.Context, path string) (*os.File, error) {
 	return f, nil
 }
 
-// stillThere ends all writes once the file or its log has been removed or replaced: no start would find later
-// writes.
+// stillThere ends all writes once the file or its log was removed or replaced: a restart would not find later writes.
 func (s *database) stillThere() error {
 	if s.file == nil || !s.serving {
 		return nil
@@ -167,7 +162,7 @@ func (s *database) stillThere() error {
 		"put it back where it was, or restore a backup, and start pawl again", s.file.Name()))
 }
 
-// checkSQLite reads the whole file for damage, turns on write-ahead logging, and checks that it can be written.
+// checkSQLite checks the whole file for damage, turns on write-ahead logging, and tests a write.
 func (s *database) checkSQLite(ctx context.Context) error {
 	var mode, damage string
 	if err := s.w.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&damage); err != nil {
@@ -187,7 +182,7 @@ func (s *database) checkSQLite(ctx context.Context) error {
 
 const hintDamaged = "restore a backup, or move it away and start again"
 
-// diagnose gives the operator's remedy for an error of SQLite, and whether writing must stop.
+// diagnose returns the remedy for an SQLite error, and whether writing must stop.
 func diagnose(err error) (hint string, last bool) {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -197,7 +192,7 @@ func diagnose(err error) (hint string, last bool) {
 	case sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC:
 		return "the disk may be failing: look at the kernel's log, then start pawl again", true
 	}
-	switch e.Code() & 0xff { // the primary code
+	switch e.Code() & 0xff { // primary code
 	case sqlite3.SQLITE_CORRUPT:
 		return hintDamaged, true
 	case sqlite3.SQLITE_NOTADB:
@@ -223,6 +218,5 @@ func explain(path string, err error) error {
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
-// lockPatience is how long to wait for a held lock: a restarted server may find its own lock, held by a child of
-// the killed process before its exec.
+// lockPatience limits the wait for a lock: a killed server's child may hold it until its exec.
 const lockPatience = 2 * time.Second

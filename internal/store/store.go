@@ -16,22 +16,22 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Queue gets what a durable transaction left to do in this process. It must not block: what it cannot take stays
-// due in its row.
+// Queue receives what a committed transaction left for this process. It must not block; refused work stays due in its
+// row.
 type Queue interface {
-	// Committed says whether threads became due, and has this process's deliveries.
+	// Committed reports whether threads became due, and this process's deliveries.
 	Committed(threads bool, deliveries []thread.Delivery)
 }
 
-// Options are Open's options; zero serves, by the system clock.
+// Options configures Open; zero serves by the system clock.
 type Options struct {
 	Access Access
 	Now    func() time.Time
-	// Committed is called after each writing transaction of this process. Nil calls nothing.
+	// Committed is called after each writing transaction, unless nil.
 	Committed func()
 }
 
-// Store is an open database. Its methods may be called by many goroutines.
+// Store is an open database, safe for concurrent use.
 type Store struct {
 	*database
 	*threads
@@ -44,17 +44,16 @@ var _ thread.Store = (*Store)(nil)
 type Access int
 
 const (
-	// Serving creates and migrates it as needed. A SQLite file is locked for this process until Close.
+	// Serving creates and migrates the database. A SQLite file stays locked until Close.
 	Serving Access = iota
-	// Beside is for an operator's decision while another process may serve the database. It takes no lock, migrates
-	// nothing, and stores no deliveries.
+	// Beside is for an operator's decision next to a server. It takes no lock, migrates nothing and stores no
+	// deliveries.
 	Beside
-	// Reading is for reading while another process may write. It takes no lock, migrates nothing, and every write
-	// fails.
+	// Reading only reads. It takes no lock and migrates nothing.
 	Reading
 )
 
-// Open opens the database at "sqlite:PATH" or "postgres://…". An error says what to do.
+// Open opens "sqlite:PATH" or "postgres://…". Errors say what to do.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s := newStore(o)
 	var err error
@@ -104,10 +103,10 @@ func newStore(o Options) *Store {
 	}
 }
 
-// UseQueue sets the queue for due work, once, before anything is written.
+// UseQueue sets the queue, once, before any write.
 func (s *Store) UseQueue(q Queue) { s.queue = q }
 
-// Close closes the database. Stop the queue before. Closing again does nothing.
+// Close closes the database. Stop the queue first. Closing again does nothing.
 func (s *Store) Close() error { return s.closeDB() }
 
 //go:embed migrations
@@ -116,7 +115,7 @@ var migrations embed.FS
 // firstVersion is the schema of v0.1.0. Older ones cannot be read.
 const firstVersion = 11
 
-// goose has the migrations of this program for a database, and the version of the newest of them.
+// goose returns this program's migrations, and the newest version.
 func (s *database) goose(db *sql.DB) (p *goose.Provider, newest int64, err error) {
 	defer s.wrap(&err, "read the migrations")
 	dir, dialect := "migrations/sqlite", goose.DialectSQLite3
@@ -134,8 +133,7 @@ func (s *database) goose(db *sql.DB) (p *goose.Provider, newest int64, err error
 	return p, sources[len(sources)-1].Version, nil
 }
 
-// migrate creates the tables or brings them to this program's version. It refuses newer ones and those from before
-// the first release.
+// migrate creates or updates the tables. It refuses newer and pre-release versions.
 func (s *database) migrate(ctx context.Context, db *sql.DB) error {
 	if err := s.checkOurs(ctx); err != nil {
 		return err
@@ -178,7 +176,7 @@ func (s *database) checkOurs(ctx context.Context) error {
 	return nil
 }
 
-// checkCurrent is for processes that do not migrate: the schema must be this program's.
+// checkCurrent requires this program's schema, for processes that do not migrate.
 func (s *database) checkCurrent(ctx context.Context) error {
 	_, known, err := s.goose(s.w)
 	if err != nil {

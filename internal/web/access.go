@@ -11,12 +11,13 @@ import (
 
 // User is a signed-in user.
 type User struct {
-	Login    string `json:"login,omitempty"` // at GitHub; empty after a login by a link of pawl login
+	Login    string `json:"login,omitempty"` // at GitHub; empty after pawl login
 	ID       int64  `json:"id,omitempty"`
 	Operator bool   `json:"-"` // may see and do everything on this server
 }
 
-// Name identifies the user in logs and pages. A login has no spaces, so it never equals the name of an operator without one.
+// Name identifies the user in logs and pages. GitHub logins have no spaces, so they never equal the name of an
+// operator without one.
 func (p User) Name() string {
 	if p.Login == "" {
 		return "an operator at the server"
@@ -26,13 +27,13 @@ func (p User) Name() string {
 
 type userKey struct{}
 
-// who is the user of a request. The zero User, who may do nothing, means that nobody is signed in.
+// who returns a request's user. The zero User may do nothing.
 func who(r *http.Request) User {
 	p, _ := r.Context().Value(userKey{}).(User)
 	return p
 }
 
-// How long GitHub's answer about a user's permission is reused, and how many answers are cached.
+// Cache time and size of GitHub's answers about permissions.
 const (
 	permissionTime = time.Minute
 	maxPermissions = 10_000
@@ -48,9 +49,9 @@ type permissionOf struct {
 	repository string
 }
 
-// mayRead reports whether a user may see a repository ("owner/name"); treat an error as no. Pages never name or count an
-// unreadable repository, and answer its addresses with the same 404 as missing ones. The App's permissions are used to
-// ask GitHub, so no user token is stored. A user who loses access sees nothing a minute later.
+// mayRead reports whether a user may see a repository ("owner/name"); treat an error as no. Unreadable repositories
+// look like missing ones. Pawl asks GitHub as the App and stores no user tokens. Lost access takes effect within a
+// minute.
 func (p *pages) mayRead(ctx context.Context, by User, repo string) (bool, error) {
 	if by.Operator || by.Login == "" {
 		return by.Operator, nil
@@ -87,9 +88,9 @@ func (p *pages) allows(r *http.Request, enough func(permission string) bool) (bo
 	return p.may(r.Context(), who(r), t.Repo(), enough)
 }
 
-// act is the handler of a button: a form with method="post" and no token of its own. ownSite and the SameSite=Strict cookie
-// already keep other sites out. act admits operators. On a thread's path it also admits users with enough permission, unless
-// enough is nil. act writes the server's log; do writes the thread's log under by.Name() and answers with a redirect.
+// act handles a button: a form with method="post". ownSite and the SameSite=Strict cookie keep other sites out. act
+// admits operators and, on a thread, users with enough permission unless enough is nil. act writes the server's log;
+// do writes the thread's and redirects.
 func (p *pages) act(enough func(permission string) bool, do func(w http.ResponseWriter, r *http.Request, by User)) http.Handler {
 	return p.signedIn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ok, err := p.allows(r, enough)
@@ -99,7 +100,7 @@ func (p *pages) act(enough func(permission string) bool, do func(w http.Response
 		}
 		log := p.Log.With().Str("by", who(r).Name()).Str("path", render.Line(r.URL.Path, 200)).Logger()
 		if !ok {
-			// The same answer if the repository does not exist.
+			// Missing repositories get the same answer.
 			log.Warn().Msg("refused a button: the user may not do this")
 			plain(w, http.StatusNotFound, noThread)
 			return
@@ -110,5 +111,5 @@ func (p *pages) act(enough func(permission string) bool, do func(w http.Response
 	}))
 }
 
-// maxForm is the most that a button may send, in bytes.
+// maxForm limits a form, in bytes.
 const maxForm = 16 << 10

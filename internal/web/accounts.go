@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How much the operators' pages show.
+// Limits of the operators' pages.
 const (
 	maxLevels     = 20
 	maxDeliveries = 20
@@ -29,16 +29,16 @@ type accountsData struct {
 	Counts     []count
 	Breakers   []held
 	Cooldowns  []held
-	Day        []held            // usage of the last 24 hours: server, installations, repositories
-	Deliveries []thread.Delivery // unhandled ones
-	Done       []operated        // what users did, newest first
+	Day        []held            // last 24 hours: server, installations, repositories
+	Deliveries []thread.Delivery // unhandled deliveries
+	Done       []operated        // users' acts, newest first
 	Charts     []chart
 }
 
-// held is one line about something that waits; Href may be empty.
+// held describes something that waits; Href may be empty.
 type held struct {
 	Name, Href, Text, Class string
-	Act                     string // address of a button that ends the wait; empty for none
+	Act                     string // address of a button that ends the wait, or empty
 }
 
 type operated struct {

@@ -45,12 +45,12 @@ func endingClass(a checkrun.Attempt) string {
 	return cmp.Or(endingClasses[a.Outcome], "failed")
 }
 
-// object matches a git object name, SHA-1 or SHA-256.
+// object matches a SHA-1 or SHA-256 git object name.
 var object = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 func commit(name string) string { return render.Head(render.Line(name, 64), 10) }
 
-// CommitURL is GitHub's page for a commit; empty for an invalid name.
+// CommitURL returns GitHub's page of a commit, or empty for an invalid name.
 func (d threadData) CommitURL(name string) string {
 	if !object.MatchString(name) {
 		return ""
@@ -58,15 +58,15 @@ func (d threadData) CommitURL(name string) string {
 	return render.URL(d.repoURL + "/commit/" + name)
 }
 
-// Lengths of foreign texts that several templates show, in characters. A template holds lengths that only it needs.
+// Lengths shared by several templates, in characters.
 const (
 	maxName   = 100
 	maxTitle  = 120
 	maxReason = 300
 )
 
-// words are the functions of the templates. Every foreign string passes name, term, reason, line, quote or url, which clean
-// and cut it, or was cleaned before.
+// words returns the template functions. All foreign text passes one of them, which cleans and cuts the text, or was
+// cleaned before.
 func words() template.FuncMap {
 	return template.FuncMap{
 		"line":   func(s any, most int) string { return render.Line(fmt.Sprint(s), most) },
@@ -114,7 +114,7 @@ func words() template.FuncMap {
 	}
 }
 
-// nested passes a part of a page its data, and the page or the path to the first page.
+// nested adds the page, or the path to the first page, to a part's data.
 type nested struct{ Home, Lines any }
 
 func under(home, lines any) nested { return nested{home, lines} }
@@ -129,7 +129,7 @@ func pagesOf(operator bool) []pageLink {
 	return all
 }
 
-// newest returns up to most items of a list, newest first, and the number left out.
+// newest returns up to most items, newest first, and the number omitted.
 func newest[T any](all []T, most int) (shown []T, earlier int) {
 	earlier = max(0, len(all)-most)
 	shown = slices.Clone(all[earlier:])
@@ -137,10 +137,10 @@ func newest[T any](all []T, most int) (shown []T, earlier int) {
 	return shown, earlier
 }
 
-// moment is a time as a page shows it: short text, and the full time on hover.
+// moment shows a time: short text, and the full time on hover.
 type moment struct{ Text, Full, ISO string }
 
-// ago shows a past time; nothing for the zero time.
+// ago shows a past time, or nothing for zero.
 func ago(now, t time.Time) moment {
 	if d := now.Sub(t); d >= time.Second {
 		return at(t, render.Span(d)+" ago")
@@ -148,10 +148,10 @@ func ago(now, t time.Time) moment {
 	return at(t, "now")
 }
 
-// until shows a future time; nothing for the zero time.
+// until shows a future time, or nothing for zero.
 func until(now, t time.Time) moment { return at(t, render.Left(now, t)) }
 
-// logged shows a time to the second, with its date unless it is today.
+// logged shows a time to the second, with its date unless today.
 func logged(now, t time.Time) moment {
 	now, t = now.UTC(), t.UTC()
 	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// address is the IP address in a connection's remote address; the zero Addr if it has none.
+// address returns the IP address of a connection, or zero.
 func address(remote string) netip.Addr {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -22,8 +22,8 @@ func within(nets []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// behind gives requests that came through a trusted proxy the client's address: the last one in X-Forwarded-For that is not
-// a trusted proxy. A client can forge the addresses before it.
+// behind replaces a trusted proxy's address by the last address in X-Forwarded-For that is not a trusted proxy.
+// Clients can forge earlier addresses.
 func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 	if len(proxies) == 0 {
 		return h
@@ -41,8 +41,8 @@ func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 	})
 }
 
-// fromGitHub refuses webhooks from addresses that are not GitHub's, before it reads the body. Until GitHub's ranges are known
-// it refuses nothing: the signature decides in any case.
+// fromGitHub refuses webhooks from foreign addresses before reading the body. It admits all while GitHub's ranges are
+// unknown; the signature is always checked.
 func fromGitHub(ranges func() []netip.Prefix, h http.Handler) http.Handler {
 	if ranges == nil {
 		return h

@@ -16,10 +16,10 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// chart shows an amount over time, one bar a day or a week.
+// chart shows an amount by day or week.
 type chart struct {
 	Name, Total, Most string // Most describes the highest bar
-	Each              string // what one bar covers
+	Each              string // period of a bar
 	Bars              []bar
 }
 
@@ -38,7 +38,7 @@ func (c *chart) add(at time.Time, height float64, value string) {
 	c.Bars = append(c.Bars, b)
 }
 
-// The cost charts cover as long as usage is stored, and the largest users only.
+// Periods and sizes of the charts.
 const (
 	chartDays = 30
 	maxCharts = 20
@@ -48,7 +48,7 @@ type costsData struct {
 	frame
 	Charts []chart
 	Days   int
-	More   int // repositories left out
+	More   int // omitted repositories
 }
 
 func (p *pages) readCosts(ctx context.Context, r *http.Request) (any, error) {
@@ -95,7 +95,7 @@ func spentIn(u store.DayUsed) string {
 	)
 }
 
-// chartsBy draws one chart for each group of attempts, largest usage first, and returns how many groups it left out.
+// chartsBy draws a chart per group of attempts, largest first, and returns how many it omitted.
 func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) string) (all []chart, more int) {
 	days, totals := map[string]*[chartDays]store.DayUsed{}, map[string]*store.DayUsed{}
 	for _, u := range used {
@@ -119,7 +119,7 @@ func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) s
 	return all, more
 }
 
-// draw makes one chart: of dollars, or of tokens if no price is known.
+// draw makes a chart of dollars, or of tokens without known prices.
 func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Time) chart {
 	c := chart{Name: render.Line(name, maxName), Total: spentIn(total), Each: "Days"}
 	value := func(d store.DayUsed) float64 {
@@ -136,7 +136,7 @@ func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Tim
 	return c
 }
 
-// armCharts are the weekly mean rewards of each backend, oldest first.
+// armCharts shows each backend's mean reward by week, oldest first.
 func armCharts(weeks []learning.Week) (all []chart) {
 	earned := map[string]map[int]learning.Earned{}
 	for i, w := range weeks {

@@ -15,20 +15,19 @@ import (
 
 // Access configures who may see the pages.
 type Access struct {
-	// URL is the public address of the pages, without a trailing slash.
+	// URL is the pages' public address without a trailing slash.
 	URL string
-	// OAuth is the App's client; nil if users sign in only by links of pawl login.
+	// OAuth is the App's client; nil if users sign in only by pawl login.
 	OAuth  *oauth2.Config
 	Client *http.Client // for the token exchange
-	// User returns the owner of an OAuth token.
+	// User returns a token's owner.
 	User func(ctx context.Context, token string) (User, error)
-	// Permission is a user's level in a repository ("owner/name"): admin, maintain, write, triage, read or none. It is none
-	// if the App has no access to the repository.
+	// Permission returns admin, maintain, write, triage, read or none for a user in a repository ("owner/name").
 	Permission func(ctx context.Context, repo string, by User) (level string, err error)
 	Operators  []string // logins
-	// MetricsToken lets a program read /metrics; empty admits no program.
+	// MetricsToken admits programs to /metrics; empty admits none.
 	MetricsToken string
-	Key          []byte // for sealing sessions; see SessionKey
+	Key          []byte // session key; see SessionKey
 
 	base *url.URL // URL, parsed
 }
@@ -46,8 +45,8 @@ func (a Access) operator(login string) bool {
 	return slices.ContainsFunc(a.Operators, func(o string) bool { return strings.EqualFold(o, login) })
 }
 
-// ownHost reports whether a request names this site as its host. A foreign page can point its own name here (DNS
-// rebinding), but cannot do so with an IP address.
+// ownHost reports whether a request names this site as its host. Foreign pages can point names here (DNS rebinding),
+// but not IP addresses.
 func (a Access) ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

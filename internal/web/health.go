@@ -12,16 +12,16 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// Detail is a check that does not decide whether the server is ready. Run should return soon after its context ends.
+// Detail is a check that does not affect readiness. Run should return soon after its context ends.
 type Detail struct {
 	Name string
 	Run  func(ctx context.Context) (ok bool, text string)
 }
 
-// readyTime bounds all checks of one request: Kubernetes asks with 1 s by default, load balancers with 5 s.
+// readyTime limits a request's checks. Kubernetes allows 1 s by default, load balancers 5 s.
 const readyTime = 2 * time.Second
 
-// maxDetail is the longest detail shown, in characters.
+// maxDetail limits details in characters.
 const maxDetail = 300
 
 type result struct {
@@ -30,8 +30,7 @@ type result struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// question is one check. A hanging disk blocks its writers, so callers wait no longer than their context. A check that has
-// not returned is not started again.
+// question is a check. Callers stop waiting with their context; a check that hangs is not started twice.
 type question struct {
 	name string
 	run  func(ctx context.Context) []result
@@ -42,7 +41,6 @@ func ask(name string, run func(ctx context.Context) []result) question {
 	return question{name: name, run: run, busy: make(chan struct{}, 1)}
 }
 
-// answer runs the check, or reports that ctx ended first.
 func (q question) answer(ctx context.Context) []result {
 	select {
 	case q.busy <- struct{}{}:
@@ -62,11 +60,11 @@ func (q question) answer(ctx context.Context) []result {
 	}
 }
 
-// parts are the checks of a server. The first one decides readiness.
+// parts holds the checks; the first decides readiness.
 type parts []question
 
-// newParts puts the database first: a server that can store webhooks is ready. Details do not count, because taking a server
-// out of service also stops its webhooks.
+// newParts puts the database first, since a server that can store webhooks is ready. Details do not count: an unready
+// server would lose webhooks.
 func newParts(o Options) parts {
 	stores := func(ctx context.Context) (bool, string) {
 		if err := o.Store.Ping(ctx); err != nil {
@@ -96,8 +94,7 @@ func (p parts) answers(ctx context.Context) [][]result {
 	return out
 }
 
-// readiness runs all checks and answers 503 if the first one fails. A request without access to details (knows) gets only
-// the deciding check's name and result.
+// readiness answers 503 if the first check fails. Without knows, the answer has only that check.
 func readiness(p parts, learned func(context.Context) (solver.LearningReport, error), knows func(*http.Request) bool) http.Handler {
 	decides := p[:1]
 	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))

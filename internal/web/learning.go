@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// believed is the health of a source of grades in a word, with the word's style.
+// believed describes a grade source's health in one word with its style.
 func believed(h learning.SourceHealth) word {
 	switch {
 	case h.Degraded:
@@ -18,7 +18,7 @@ func believed(h learning.SourceHealth) word {
 	return word{"believed", "done"}
 }
 
-// attemptHref links an attempt's name (owner/repo#number/attempt) to its thread; empty for an invalid name.
+// attemptHref links an attempt's name (owner/repo#number/attempt) to its thread, or returns empty.
 func attemptHref(name string) string {
 	slash := max(0, strings.LastIndexByte(name, '/'))
 	t, err := thread.Parse(name[:slash])

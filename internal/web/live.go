@@ -17,8 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How much of a log a page shows at once; how often a page that follows an attempt is updated; after how long its browser
-// reconnects; how many such pages may be open.
+// Limits of pages that follow an attempt: log size, update interval, reconnect time, number of pages.
 const (
 	logLines    = 200
 	liveEvery   = time.Second
@@ -26,24 +25,24 @@ const (
 	livesAtOnce = 64
 )
 
-// live is one update for a page that follows an attempt. All texts are clean, and the page inserts them as text.
+// live is one update of such a page. All texts are clean and inserted as text.
 type live struct {
 	N       int               `json:"n"`
 	Elapsed string            `json:"elapsed"`
 	Used    string            `json:"used"`
 	Call    string            `json:"call"`
 	Lines   []attempt.LogLine `json:"lines"`
-	At      int64             `json:"at"`              // where the log continues
+	At      int64             `json:"at"`              // position where the log continues
 	Note    string            `json:"note,omitempty"`  // why there is no log
-	Changed bool              `json:"changed"`         // the thread has changed since the page was rendered
+	Changed bool              `json:"changed"`         // the thread changed since the page was rendered
 	Ended   bool              `json:"ended,omitempty"` // no attempt is running
 }
 
-// following is one page that follows an attempt.
+// following is a page that follows an attempt.
 type following struct {
 	p      *pages
 	thread thread.ID
-	seen   int64 // last event that the page shows
+	seen   int64 // last event on the page
 	seq    int64 // last known event
 	events []thread.Event
 	last   live
@@ -70,7 +69,7 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	defer f.close()
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer the events
+	w.Header().Set("X-Accel-Buffering", "no") // keeps nginx from buffering events
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
 	for f.tell(ctx, w, r) {
@@ -84,7 +83,7 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// follows starts at the position of the page, or of the reconnecting browser.
+// follows starts at the position of the page or reconnecting browser.
 func (p *pages) follows(t thread.ID, r *http.Request) *following {
 	f := &following{p: p, thread: t}
 	f.seen, _ = strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
@@ -102,7 +101,7 @@ func (f *following) close() {
 	}
 }
 
-// tell sends the next update. It returns false at the end: the attempt ended, the user lost access, or the client left.
+// tell sends the next update. It returns false when the attempt ended, the user lost access or the client left.
 func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Request) bool {
 	if !f.mayRead(ctx, r) {
 		return false
@@ -112,8 +111,8 @@ func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return false
 	}
 	out := http.NewResponseController(w)
-	data, _ := json.Marshal(f.last)                      // text and numbers always encode
-	_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // replaces the deadline of an ordinary page
+	data, _ := json.Marshal(f.last)                      // always encodes
+	_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // replaces the deadline of a page
 	_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
 	if err := out.Flush(); err != nil {
 		return false
@@ -121,7 +120,7 @@ func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return !f.last.Ended
 }
 
-// mayRead asks again each time: the user may have signed out or lost access.
+// mayRead checks access again: the user may have signed out.
 func (f *following) mayRead(ctx context.Context, r *http.Request) bool {
 	if _, in, err := f.p.session(r); !in || err != nil {
 		return false
@@ -130,7 +129,6 @@ func (f *following) mayRead(ctx context.Context, r *http.Request) bool {
 	return may && err == nil
 }
 
-// look prepares the next update.
 func (f *following) look(ctx context.Context, seen int64) error {
 	more, err := f.p.Store.Events(ctx, f.thread, f.seq)
 	if err != nil {
@@ -161,7 +159,7 @@ func (f *following) look(ctx context.Context, seen int64) error {
 	return err
 }
 
-// lastCall is the last tool call in a part of a log; before, if the part has none.
+// lastCall returns the last tool call in part of a log, or else before.
 func lastCall(lines []attempt.LogLine, before string) string {
 	for _, l := range slices.Backward(lines) {
 		if l.Kind == attempt.Calls {
@@ -171,7 +169,7 @@ func lastCall(lines []attempt.LogLine, before string) string {
 	return before
 }
 
-// news reports whether a thread has events that its page would show. Pawl's own acts do not count.
+// news reports whether the thread has new events for the page. Pawl's acts do not count.
 func (f *following) news(seen int64) bool {
 	for _, e := range f.events {
 		switch e.Kind {
@@ -185,7 +183,7 @@ func (f *following) news(seen int64) bool {
 	return false
 }
 
-// spentSoFar is a running attempt's usage in words; empty while unknown.
+// spentSoFar describes a running attempt's use, or is empty.
 func (p *pages) spentSoFar(ctx context.Context, t thread.ID, n int) string {
 	note, err := p.Store.Noted(ctx, t)
 	var s policy.Spent
@@ -195,7 +193,6 @@ func (p *pages) spentSoFar(ctx context.Context, t thread.ID, n int) string {
 	return render.Joined(", ", tokens(s.Tokens.Input+s.Tokens.Output), render.Cost(s.CostUSD))
 }
 
-// noLog explains why a log is not shown.
 func noLog(err error) string {
 	if errors.Is(err, attempt.ErrNoTranscript) {
 		return "There is no log here: " + attempt.ErrNoTranscript.Error() + "."
@@ -203,7 +200,7 @@ func noLog(err error) string {
 	return "The log cannot be read; the server's log says why."
 }
 
-// tail is a part of an attempt's log: its end, or the part before a position.
+// tail is the end of a log, or the part before a position.
 type tail struct {
 	N          int
 	Lines      []attempt.LogLine
@@ -211,10 +208,9 @@ type tail struct {
 	From, To   int64
 	Note       string
 	Thread     string
-	Back, Path string // addresses of the thread's page and of this log
+	Back, Path string // addresses of the thread's page and the log
 }
 
-// tailOf reads the end of an attempt's log, or the part before a position.
 func (p *pages) tailOf(t thread.ID, a thread.Started, before int64) tail {
 	l := tail{N: a.N, Thread: render.Line(t.String(), maxName), Back: href(t), Path: href(t) + "/attempts/" + strconv.Itoa(a.N)}
 	log, err := p.Transcript(t, a)
@@ -237,7 +233,7 @@ func (p *pages) tailOf(t thread.ID, a thread.Started, before int64) tail {
 	return l
 }
 
-// started finds the attempt that a log's address names.
+// started finds the attempt in a log's address.
 func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a thread.Started, ok bool) {
 	if t, ok = p.readable(w, r); !ok {
 		return t, a, false
@@ -248,7 +244,7 @@ func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a 
 		p.unavailable(w, r, err)
 		return t, a, false
 	}
-	for _, e := range events { // works even if the log cannot be folded
+	for _, e := range events { // works even for logs that cannot be folded
 		if e.Kind == thread.KindAttemptStarted && read(e, &a) && a.N == n {
 			return t, a, true
 		}
@@ -257,7 +253,7 @@ func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a 
 	return t, a, false
 }
 
-// log is a page of an attempt's log; the page's script gets earlier lines as JSON.
+// log serves an attempt's log as a page, or earlier lines as JSON.
 func (p *pages) log(w http.ResponseWriter, r *http.Request) {
 	t, a, ok := p.started(w, r)
 	if !ok {
@@ -277,7 +273,7 @@ func (p *pages) log(w http.ResponseWriter, r *http.Request) {
 	}{p.frame(r, fmt.Sprintf("Log of attempt %d · %s", a.N, l.Thread), strings.Repeat("../", 6)), l})
 }
 
-// rawLog is the agent's output, unchanged except for masked secrets.
+// rawLog serves the agent's output with secrets masked.
 func (p *pages) rawLog(w http.ResponseWriter, r *http.Request) {
 	t, a, ok := p.started(w, r)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// Addresses of the login. GitHub redirects users to CallbackPath.
+// Login addresses. GitHub redirects users to CallbackPath.
 const (
 	CallbackPath = "/login/callback"
 	loginPath    = "/login/github"
@@ -24,7 +24,7 @@ const (
 	logoutPath   = "/logout"
 )
 
-// loginsAtOnce is how many codes may be exchanged concurrently.
+// loginsAtOnce limits concurrent code exchanges.
 const loginsAtOnce = 2
 
 func (p *pages) addLogin(to handlers) {
@@ -38,8 +38,8 @@ func (p *pages) addLogin(to handlers) {
 	})
 }
 
-// askIn answers requests without a session. A browser that followed a foreign link did not send its SameSite=Strict cookie;
-// a request by the page itself sends it.
+// askIn answers requests without a session. After a foreign link the browser did not send its SameSite=Strict cookie;
+// a request by the page itself does.
 func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		p.lead(w, r, http.StatusOK, way{
@@ -83,7 +83,7 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 		Next:     local(r.URL.Query().Get("next")),
 		Until:    p.Now().Add(loginTime),
 	}
-	// Lax, because the redirect from GitHub must send it.
+	// Lax, because GitHub's redirect must send the cookie.
 	cookie, err := p.cookie(loginCookie, l, loginTime, http.SameSiteLaxMode)
 	if err != nil {
 		p.signIn(w, r, http.StatusBadRequest, "/", "The address to go back to is too long.")
@@ -93,7 +93,7 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 	redirect(w, http.StatusSeeOther, p.Access.OAuth.AuthCodeURL(l.State, oauth2.S256ChallengeOption(l.Verifier)))
 }
 
-// fromGitHub handles GitHub's redirect. It works once, and only in the browser that began the login.
+// fromGitHub handles GitHub's redirect, once, in the browser that began the login.
 func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	var l login
 	q := r.URL.Query()
@@ -120,7 +120,7 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	)
 	var user User
 	if err == nil {
-		// The token is used only here, and never stored.
+		// The token is used only here and never stored.
 		user, err = p.Access.User(r.Context(), token.AccessToken)
 	}
 	if err == nil && (user.Login == "" || user.ID == 0) {
@@ -134,11 +134,12 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	p.begin(w, r, user, l.Next)
 }
 
-// offer shows the button of a login link. Showing it does not use the link up: chats and mail programs prefetch links.
+// offer shows a login link's button. Showing the button does not use up the link, since chats and mail programs
+// prefetch links.
 func (p *pages) offer(w http.ResponseWriter, r *http.Request) {
 	p.withLink(w, r, isGood, func() {
-		// Under no-referrer, browsers without Sec-Fetch-Site omit the origin of the button's request, and ownSite would refuse it.
-		// The origin does not contain the link's secret.
+		// Under no-referrer, browsers without Sec-Fetch-Site omit the origin, and ownSite would refuse the button.
+		// The origin does not contain the secret.
 		w.Header().Set("Referrer-Policy", "strict-origin")
 		p.lead(w, r, http.StatusOK, way{
 			Title:  "Sign in",
@@ -186,7 +187,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, user User, next st
 	}
 	p.Log.Info().Str("by", user.Name()).Msg("a user signed in")
 	http.SetCookie(w, cookie)
-	// A redirect that began at GitHub would not send the new cookie; a request by the page itself does.
+	// A redirect from GitHub would not send the new cookie; a request by the page does.
 	p.lead(w, r, http.StatusOK, way{
 		Title: "Signed in",
 		Text:  "You are signed in as " + user.Name() + ".",
@@ -194,7 +195,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, user User, next st
 	})
 }
 
-// local is the path and query of an address of this site; "/" for any other address.
+// local returns the path and query of an address on this site, otherwise "/".
 func local(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") ||

@@ -18,10 +18,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// scrapeTime bounds the database queries of one scrape; Prometheus gives up after 10 s by default.
+// scrapeTime limits a scrape's queries; Prometheus allows 10 s by default.
 const scrapeTime = 5 * time.Second
 
-// metrics answers GET /metrics. If the database is down, it still exports the other metrics.
+// metrics answers GET /metrics. Without the database it exports the other metrics.
 func metrics(o Options, p parts) http.Handler {
 	r := o.Counters.registry
 	r.MustRegister(o.GitHub...)
@@ -45,7 +45,7 @@ type scrape struct {
 	parts parts
 }
 
-// Describe names none: Collect describes each metric.
+// Describe sends nothing: Collect describes each metric.
 func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector, which passes no context.
@@ -71,7 +71,7 @@ func (to numbers) give(name, help string, v float64, labels ...string) {
 	to <- prometheus.MustNewConstMetric(prometheus.NewDesc("pawl_"+name, help, nil, with), prometheus.GaugeValue, v)
 }
 
-// node exports the values that need no database.
+// node exports values that need no database.
 func (s *scrape) node(ctx context.Context, to numbers) {
 	to.give("build_info", "Always 1; the labels name the program.", 1, "version", s.Build.Version, "commit", s.Build.Commit, "go", s.Build.Go)
 	layers, bytes := s.Layers()
@@ -116,7 +116,7 @@ func (s *scrape) breakers(ctx context.Context, to numbers) error {
 	now := s.Now()
 	for account, b := range breakers {
 		_, open := b.Open(now, s.Limits().UsageLimit.MaxConsecutive)
-		b = b.For(b.Claim.Thread) // a claim by one thread does not hold others back
+		b = b.For(b.Claim.Thread) // a thread's claim does not delay other threads
 		of := []string{"account", account, "kind", string(b.Kind)}
 		to.give("breaker_consecutive", "Failures of a kind in a row on a backend account.", float64(b.Consecutive), of...)
 		to.give("breaker_open", "1 while the breaker blocks a backend account.", flag(open), of...)
@@ -180,8 +180,8 @@ func (s *scrape) backends(ctx context.Context, to numbers) error {
 	return nil
 }
 
-// Counters count what this process has done; they are safe for concurrent use. All label values come from the configuration
-// or from Pawl, so the number of series is bounded.
+// Counters counts this process's work and is safe for concurrent use. Labels come from the configuration or Pawl,
+// which bounds the series.
 type Counters struct {
 	registry                                                                    *prometheus.Registry
 	webhooks, attempts, decisions, tokens, estimated, cost, turns, calls, rungs *prometheus.CounterVec
@@ -212,11 +212,11 @@ func NewCounters() *Counters {
 		listed: in.NewGaugeVec(prometheus.GaugeOpts{Name: "pawl_deliveries_listed_timestamp_seconds",
 			Help: "When this node last read GitHub's list of deliveries, or started; the duty is catch-up or poll."}, []string{"duty"}),
 		durations: in.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds",
-			// Agents that fail at once take seconds, long attempts hours.
+			// Failing agents take seconds, long attempts hours.
 			Buckets: []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
 			Help:    "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
-	// Start at 0, so that the first answer of a kind is an increase.
+	// Start at 0, so that the first answer counts as an increase.
 	for _, status := range []int{
 		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
 		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable,
@@ -226,13 +226,13 @@ func NewCounters() *Counters {
 	return c
 }
 
-// Attempt counts a finished attempt; ending is empty if Pawl ended the attempt.
+// Attempt counts a finished attempt; ending is empty if Pawl ended it.
 func (c *Counters) Attempt(backend string, ending policy.Ending, outcome policy.Outcome) {
 	c.attempts.WithLabelValues(backend, string(ending), string(outcome)).Inc()
 }
 
-// Listed returns a function to call after each reading of GitHub's list of deliveries. The start counts as the first time,
-// so that alerts also catch a duty that never succeeds.
+// Listed returns a function to call after each successful reading of GitHub's deliveries. The start counts as the
+// first, so that alerts catch a duty that never succeeds.
 func (c *Counters) Listed(duty string, now func() time.Time) func() {
 	read := func() { c.listed.WithLabelValues(duty).Set(float64(now().Unix())) }
 	read()
@@ -242,7 +242,7 @@ func (c *Counters) Listed(duty string, now func() time.Time) func() {
 func (c *Counters) TakeOver() { c.takeOvers.Inc() }
 
 func (c *Counters) Receipt(backend string, r policy.Receipt) {
-	// A counter panics on a negative value, whatever an agent reports.
+	// A counter panics on negative values, which an agent may report.
 	add := func(to *prometheus.CounterVec, n float64, labels ...string) {
 		to.WithLabelValues(labels...).Add(max(0, n))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// button is a command's button: the name in comments and in the button's address, why it cannot act now, and the shell command.
+// button is a command's button: its name, its description, why it cannot act now, and the shell command.
 type button struct{ Name, Does, Cannot, Shell string }
 
 func (p *pages) buttonsOf(ctx context.Context, by User, t thread.ID, s thread.State) (all []button, err error) {
@@ -60,8 +60,8 @@ func onPages() []policy.CommandRow {
 	return slices.DeleteFunc(slices.Clone(policy.Commands), func(c policy.CommandRow) bool { return c.Page == "" })
 }
 
-// cannotOnThread says why a command has no effect on a thread now; empty if it has one. paused says who paused the thread's
-// repository; nil for nobody.
+// cannotOnThread says why a command has no effect on a thread now, or nothing. paused says who paused the repository,
+// or is nil.
 func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated, repo string) string {
 	if why := orders.Cannot(c.Name, s); why != "" {
 		return why
@@ -72,7 +72,7 @@ func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated
 	return render.Line(paused.By, maxName) + " paused " + repo
 }
 
-// addButtons registers the buttons. A button that can no longer act answers with the reason.
+// addButtons registers the buttons. A button that cannot act answers with the reason.
 func (p *pages) addButtons(to handlers) {
 	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by orders.Actor) error) {
 		to["POST "+address] = p.act(enough, func(w http.ResponseWriter, r *http.Request, by User) {
@@ -87,14 +87,14 @@ func (p *pages) addButtons(to handlers) {
 				p.unavailable(w, r, err)
 			case enough == nil:
 				redirect(w, http.StatusSeeOther, p.Access.base.Path+"/accounts")
-			default: // about the thread
+			default: // threads
 				redirect(w, http.StatusSeeOther, p.Access.base.Path+path.Dir(r.URL.EscapedPath()))
 			}
 		})
 	}
 	onThread := func(name string, enough func(permission string) bool, do func(ctx context.Context, t thread.ID, by orders.Actor) error) {
 		post("/threads/{owner}/{repo}/{n}/"+name, enough, func(r *http.Request, by orders.Actor) error {
-			t, _ := threadOf(r) // act has parsed it, too
+			t, _ := threadOf(r) // act has parsed it
 			return do(r.Context(), t, by)
 		})
 	}

@@ -16,25 +16,25 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// How long users stay signed in, how long a login at GitHub may take, and how long a link of pawl login works.
+// Lifetimes of sessions, logins at GitHub, and pawl login links.
 const (
-	sessionTime = 8 * time.Hour // a working day, and the lifetime of GitHub's user tokens
+	sessionTime = 8 * time.Hour // a working day, and the life of GitHub's user tokens
 	loginTime   = 10 * time.Minute
 	LinkTime    = 5 * time.Minute
 )
 
-// session is a browser's sealed cookie: unreadable and unchangeable. All nodes on a database share the key.
+// session is a browser's sealed cookie. All nodes on a database share the key.
 type session struct {
 	User
 	Until time.Time `json:"until"`
-	// Knows is signedOut.Last at the start: the session survives earlier sign-outs of its user.
+	// Knows is signedOut.Last at the start: earlier sign-outs do not end the session.
 	Knows int64 `json:"knows,omitempty"`
 }
 
-// login is a browser's sealed cookie while its user is at GitHub.
+// login is a browser's sealed cookie during a login at GitHub.
 type login struct {
 	State    string    `json:"state"`
-	Verifier string    `json:"verifier"` // of PKCE
+	Verifier string    `json:"verifier"` // PKCE verifier
 	Next     string    `json:"next"`     // path to open afterwards
 	Until    time.Time `json:"until"`
 }
@@ -43,11 +43,11 @@ type login struct {
 const keyBytes = 64
 
 func newSeal(key []byte) *securecookie.SecureCookie {
-	// The sealed times decide; they follow the server's clock.
+	// Expiry is checked against the sealed times by the server's clock.
 	return securecookie.New(key[:keyBytes/2], key[keyBytes/2:]).MaxAge(0).SetSerializer(securecookie.JSONEncoder{})
 }
 
-// SessionKey is the key of the sessions, made once for each database.
+// SessionKey returns the database's session key and creates it once.
 func SessionKey(ctx context.Context, s *store.Store) (key []byte, err error) {
 	err = s.UpdateShared(ctx, "session key", func(_ time.Time, old []byte) []byte {
 		if key = old; len(old) == keyBytes {
@@ -60,7 +60,7 @@ func SessionKey(ctx context.Context, s *store.Store) (key []byte, err error) {
 	return key, err
 }
 
-// cookie seals a value. Over https the name begins with __Host-, so other hosts of the domain cannot set it.
+// cookie seals a value. Over https the name begins with __Host-, so that other hosts cannot set it.
 func (p *pages) cookie(name string, value any, life time.Duration, sameSite http.SameSite) (*http.Cookie, error) {
 	sealed, err := p.seal.Encode(name, value)
 	return &http.Cookie{
@@ -86,8 +86,7 @@ const (
 	loginCookie   = "pawl-login"
 )
 
-// session returns the signed-in user. Each call reads the operators from the configuration and sign-outs from the database;
-// treat an error as no.
+// session returns the signed-in user. It reads operators and sign-outs each time; treat an error as no.
 func (p *pages) session(r *http.Request) (by User, ok bool, err error) {
 	var s session
 	if !p.opened(r, sessionCookie, &s) || !p.Now().Before(s.Until) {
@@ -103,10 +102,10 @@ func (p *pages) session(r *http.Request) (by User, ok bool, err error) {
 	return s.User, true, nil
 }
 
-// signedOut lists users whose sessions ended early. It counts instead of using times, because nodes' clocks differ.
+// signedOut lists users whose sessions ended early. It counts, because nodes' clocks differ.
 type signedOut struct {
 	Last   int64          `json:"last"` // number of the last sign-out
-	All    int64          `json:"all"`  // number of the last sign-out removed from People; it ends older sessions of all users
+	All    int64          `json:"all"`  // last sign-out removed from People; ends all older sessions
 	People map[int64]left `json:"people"`
 }
 
@@ -115,12 +114,12 @@ type left struct {
 	At time.Time `json:"at"`
 }
 
-// maxSignedOut bounds the list. Beyond it, removing the oldest entry ends the older sessions of all users: they sign in again.
+// maxSignedOut limits the list. Removing an entry ends all users' older sessions.
 const maxSignedOut = 1000
 
 const signedOutKey = "signed out"
 
-// SignOut ends the sessions of the user with this GitHub id on all nodes.
+// SignOut ends a GitHub user's sessions on all nodes.
 func SignOut(ctx context.Context, s *store.Store, user int64) error {
 	return s.UpdateShared(ctx, signedOutKey, func(now time.Time, old []byte) []byte {
 		out := readSignedOut(old)
@@ -128,7 +127,7 @@ func SignOut(ctx context.Context, s *store.Store, user int64) error {
 		out.People[user] = left{out.Last, now}
 		first := user
 		for id, l := range out.People {
-			if now.Sub(l.At) > 2*sessionTime { // those sessions have expired by any node's clock
+			if now.Sub(l.At) > 2*sessionTime { // expired by any node's clock
 				delete(out.People, id)
 			} else if l.N < out.People[first].N {
 				first = id
@@ -138,7 +137,7 @@ func SignOut(ctx context.Context, s *store.Store, user int64) error {
 			out.All = out.People[first].N
 			delete(out.People, first)
 		}
-		next, _ := json.Marshal(out) // numbers and times always encode
+		next, _ := json.Marshal(out) // always encodes
 		return next
 	})
 }
@@ -160,7 +159,8 @@ func (p *pages) signedOut(ctx context.Context) (signedOut, error) {
 
 const linksKey = "login links"
 
-// NewLink makes the secret of a link that makes one browser an operator, once and within LinkTime. Only its hash is stored.
+// NewLink returns the secret of a link that makes one browser an operator, once, within LinkTime. Only a hash is
+// stored.
 func NewLink(ctx context.Context, s *store.Store) (secret string, err error) {
 	secret = rand.Text()
 	_, err = useLinks(ctx, s, func(now time.Time, links map[string]time.Time) bool {
@@ -170,7 +170,7 @@ func NewLink(ctx context.Context, s *store.Store) (secret string, err error) {
 	return secret, err
 }
 
-// isGood reports whether a link is valid. It does not use the link up.
+// isGood reports whether a link is valid and does not use it up.
 func isGood(ctx context.Context, s *store.Store, secret string) (good bool, err error) {
 	_, err = useLinks(ctx, s, func(_ time.Time, links map[string]time.Time) bool {
 		_, good = links[hashed(secret)]
@@ -196,7 +196,7 @@ func useLinks(ctx context.Context, s *store.Store, f func(now time.Time, links m
 		if changed = f(now, links); !changed {
 			return nil
 		}
-		next, _ := json.Marshal(links) // text and times always encode
+		next, _ := json.Marshal(links) // always encodes
 		return next
 	})
 	return changed && err == nil, err
@@ -207,7 +207,7 @@ func hashed(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// PagesAt is the address of the pages on this host, as stored at the server's last start; see remember.
+// PagesAt returns the pages' address on this host since the last start; see remember.
 func PagesAt(ctx context.Context, s *store.Store, host string) (address string, err error) {
 	at, err := s.ReadShared(ctx, pagesKey+host)
 	if err == nil && len(at) == 0 {

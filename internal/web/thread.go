@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How much of a thread its page shows, newest first.
+// Limits of a thread's page, newest first.
 const (
 	maxItems   = 300
 	maxEvents  = 200
@@ -33,9 +33,9 @@ type threadData struct {
 	Verdicts      []verdict
 	Runs          []run
 	EarlierItems  int
-	Live          *tail // of the running attempt; nil for none
+	Live          *tail // of the running attempt, or nil
 	Elapsed, Used string
-	Seq           int64 // of the last event
+	Seq           int64 // last event
 	Orders        []button
 	Events        []thread.Event
 	EarlierEvents int
@@ -48,14 +48,14 @@ type verdict struct {
 	Reasons           []string
 }
 
-// noThread answers for missing threads and for unreadable ones, so that a user cannot tell them apart.
+// noThread answers for missing and unreadable threads alike.
 const noThread = "There is nothing here that you may see."
 
 func threadOf(r *http.Request) (thread.ID, error) {
 	return thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
 }
 
-// readable is the thread of a request if the user may see it; otherwise it has answered.
+// readable returns a request's thread if the user may see it; otherwise it has answered.
 func (p *pages) readable(w http.ResponseWriter, r *http.Request) (t thread.ID, ok bool) {
 	t, err := threadOf(r)
 	if err == nil {
@@ -123,7 +123,7 @@ func (p *pages) readThread(ctx context.Context, r *http.Request, t thread.ID) (t
 	}
 	d.summary = summarise(row, f, err, d.Now, maxReasons)
 	state, unread := thread.Fold(events)
-	if err != nil || unread != nil { // the log itself is readable, and names the damaged event
+	if err != nil || unread != nil { // the log is readable and names the damaged event
 		return d, nil
 	}
 	d.View, d.Verdicts = f, verdicts(f)
@@ -160,9 +160,8 @@ func verdicts(f checkrun.View) []verdict {
 	return out
 }
 
-// shown are the fields of each event kind that an operator looks for: the name on the page and, if they differ, JSON paths;
-// the first path that exists counts. Prompts, descriptions, transcripts and configuration stay in the log. Event kinds of
-// newer versions show none.
+// shown lists each event kind's fields for operators: the name and, if different, JSON paths; the first match counts.
+// Prompts, descriptions, transcripts and configuration are left out. Newer versions' kinds show none.
 var shown = map[thread.Kind]string{
 	thread.KindFeedback:     remark,
 	thread.KindIgnored:      remark,
@@ -187,7 +186,7 @@ const remark = "source by:by.login command reason text:raw,text delivery"
 
 type field struct{ Name, Value string }
 
-// maxField is the longest field shown, in characters.
+// maxField limits fields in characters.
 const maxField = 160
 
 func fields(e thread.Event) (all []field) {
@@ -210,7 +209,7 @@ func fields(e thread.Event) (all []field) {
 	return all
 }
 
-// written formats a log value for readers; empty for the zero time.
+// written formats a log value, or nothing for the zero time.
 func written(v gjson.Result) string {
 	var reasons policy.Reasons
 	if v.IsArray() && json.Unmarshal([]byte(v.Raw), &reasons) == nil {

@@ -19,27 +19,27 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// perPage is the number of threads on a page; maxQuery is the longest search used, in characters.
+// perPage limits the threads of a page; maxQuery limits a search in characters.
 const (
 	perPage  = 25
 	maxQuery = 200
-	// maxListed is how many threads a search covers, the most recently changed first.
+	// maxListed limits the threads of a search, last changed first.
 	maxListed = 100_000
 )
 
 type threadsData struct {
 	frame
-	Counts       []count // for operators only, as is Trouble
-	Trouble      []held  // what operators should look at
+	Counts       []count // for operators, like Trouble
+	Trouble      []held  // needs an operator's attention
 	Query        search
 	Repos        []string
 	States       []checkrun.State
 	Threads      []threadLine
 	First, Last  int
 	Total        int    // 0 if not counted
-	Newer, Older string // queries of these pages; empty for none
+	Newer, Older string // queries of the pages, or empty
 	Any          bool   // there are threads, but no match
-	Paused       string // who paused the repository in the search; empty for nobody
+	Paused       string // who paused the searched repository, or empty
 }
 
 type search struct {
@@ -72,7 +72,7 @@ func (s search) page(n int) string {
 	return "?" + q.Encode()
 }
 
-// states are the states that users can search for.
+// states lists the states for searches.
 func states() []checkrun.State {
 	return []checkrun.State{
 		checkrun.Running,
@@ -86,7 +86,7 @@ func states() []checkrun.State {
 	}
 }
 
-// indexed is what a search needs from a thread's log. It holds until the log grows, whichever server appended to it.
+// indexed holds a thread's data for searches until the log grows.
 type indexed struct {
 	seq   int64
 	title string
@@ -125,7 +125,7 @@ func (p *pages) matches(ctx context.Context, s search, row thread.ThreadRow) (bo
 	return (named || strings.Contains(strings.ToLower(known.title), words)) && (s.State == "" || known.state == s.State), err
 }
 
-// findThreads searches the threads, most recently changed first, until the page is full.
+// findThreads searches threads, last changed first, until the page is full.
 func (p *pages) findThreads(ctx context.Context, r *http.Request) (any, error) {
 	by := who(r)
 	data := threadsData{frame: p.frame(r, "Threads", "./"), Query: readSearch(r.URL.Query()), States: states()}
@@ -157,7 +157,7 @@ type finding struct {
 	p     *pages
 	by    User
 	query search
-	may   map[string]bool // by repository: this user may read it
+	may   map[string]bool // by repository
 	repos []string        // readable repositories
 
 	any   bool // there are readable threads
@@ -209,7 +209,8 @@ func (f *finding) mayRead(ctx context.Context, repo string) (bool, error) {
 	return may, nil
 }
 
-// countsAll reports whether the search counts beyond a full page. That is slow if it must ask GitHub or read logs for each thread.
+// countsAll reports whether the search counts beyond a full page. Asking GitHub or reading logs for each thread would
+// be slow.
 func (f *finding) countsAll() bool {
 	if !f.by.Operator {
 		return false
@@ -285,14 +286,14 @@ func (p *pages) addLines(ctx context.Context, data *threadsData, rows []thread.T
 type summary struct {
 	Name, Subject, Heading string
 	State, Class           string
-	// Step means that a node is working on the thread.
+	// Step means that a node works on the thread.
 	Step    bool
 	Rule    string
 	Reasons []string
 	Broken  string // why the thread cannot be shown
 }
 
-// summarise is a thread's summary with its first reasons, or why it cannot be shown.
+// summarise describes a thread with its first reasons, or why it cannot be shown.
 func summarise(row thread.ThreadRow, f checkrun.View, err error, now time.Time, most int) summary {
 	s := summary{Name: render.Line(row.Thread.String(), maxName), Step: row.Running}
 	if err != nil {
@@ -300,7 +301,7 @@ func summarise(row thread.ThreadRow, f checkrun.View, err error, now time.Time, 
 		return s
 	}
 	s.Subject, s.State, s.Class = render.Line(f.Title, maxTitle), render.Spaced(f.State), cmp.Or(classes[f.State], "other")
-	s.Heading = render.Line(checkrun.Checks(f)[0].Title, 200) // the check run's title says where the thread stands
+	s.Heading = render.Line(checkrun.Checks(f)[0].Title, 200) // the check run's title gives the state
 	s.Rule = render.Spaced(render.Line(string(f.Rule), maxName))
 	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return render.Instant(now, t) }), most)
 	return s
@@ -326,7 +327,7 @@ func listed(row thread.ThreadRow, f checkrun.View, err error, now time.Time) thr
 	return t
 }
 
-// shortened returns the first reasons, each on one line, and how many it left out.
+// shortened returns the first reasons, one line each, and how many it omitted.
 func shortened(reasons []string, most int) []string {
 	var out []string
 	for i, r := range reasons {
@@ -338,12 +339,12 @@ func shortened(reasons []string, most int) []string {
 	return out
 }
 
-// href is the address of a thread's page, relative to the first page.
+// href returns a thread's address relative to the first page.
 func href(t thread.ID) string {
 	return "threads/" + url.PathEscape(t.Owner) + "/" + url.PathEscape(t.Name) + "/" + strconv.Itoa(t.Number)
 }
 
-// count is one number at the top. Bad marks a number that an operator should look at.
+// count is a number at the top. Bad marks numbers that need an operator's attention.
 type count struct {
 	Name, Value, Note string
 	Bad               bool

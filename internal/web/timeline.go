@@ -14,17 +14,17 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// run is what happened from a command until the work ended, newest first.
+// run holds events from a command until the work ended, newest first.
 type run struct {
 	N     int
 	Items []item
 }
 
-// item is one thing that happened. The template cleans and cuts foreign texts.
+// item is one event. The template cleans and cuts foreign texts.
 type item struct {
 	At      time.Time
 	Class   string
-	What    string // in a few words
+	What    string // a few words
 	By      string // empty for Pawl
 	Said    string // the user's words
 	Reasons []string
@@ -40,24 +40,24 @@ func (it item) Title() string {
 	return render.Joined(" ", by, it.What)
 }
 
-// attempted is one attempt on its thread's page.
+// attempted is an attempt on its thread's page.
 type attempted struct {
 	checkrun.Attempt
-	Diff     policy.Folder // the branch's diff after it, in all folders
+	Diff     policy.Folder // the branch's diff after the attempt, all folders
 	Verified word
 }
 
 // word is a verdict with its style.
 type word struct{ Text, Class string }
 
-// timeline is a thread's history by run, newest first, and the number of items left out.
+// timeline returns a thread's history by run, newest first, and the number of items omitted.
 func timeline(events []thread.Event, s thread.State, f checkrun.View) (runs []run, earlier int) {
 	all := slices.Concat(remarks(s), decisions(events, f), attempts(events, f))
 	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(b.seq, a.seq) })
 	begun := runsBegan(events)
 	earlier = max(0, len(all)-maxItems)
 	for _, it := range all[:len(all)-earlier] {
-		n, _ := slices.BinarySearch(begun, it.seq+1) // how many runs had begun by then
+		n, _ := slices.BinarySearch(begun, it.seq+1) // runs begun by then
 		if last := len(runs) - 1; last < 0 || runs[last].N != n {
 			runs = append(runs, run{N: n})
 		}
@@ -81,7 +81,7 @@ func runsBegan(events []thread.Event) (seqs []int64) {
 	return seqs
 }
 
-// remarks are what users and machines wrote, and the result of each remark.
+// remarks returns users' and machines' remarks with results.
 func remarks(s thread.State) (all []item) {
 	add := func(f thread.Feedback, class, what string) {
 		if f.Own {
@@ -117,7 +117,7 @@ func remarks(s thread.State) (all []item) {
 	return all
 }
 
-// decisions are the decisions taken, except those that began an attempt.
+// decisions returns decisions that did not begin an attempt.
 func decisions(events []thread.Event, f checkrun.View) (all []item) {
 	for _, e := range events {
 		switch e.Kind {
@@ -173,7 +173,7 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 	return all
 }
 
-// attempts are the attempts of a thread. An attempt that continued after a handover counts from its last start.
+// attempts returns a thread's attempts. A handed-over attempt counts from its last start.
 func attempts(events []thread.Event, f checkrun.View) (all []item) {
 	began := map[int]thread.Event{}
 	for _, e := range events {
@@ -207,7 +207,7 @@ func verifiedClass(v policy.Verification) string {
 
 func read[T any](e thread.Event, into *T) bool { return json.Unmarshal(e.Data, into) == nil }
 
-// lasted is how long an attempt took, or has been running.
+// lasted returns an attempt's duration so far.
 func lasted(a checkrun.Attempt, now time.Time) string {
 	if a.Ending == "" && a.Outcome == "" {
 		return "runs for " + render.Span(now.Sub(a.StartedAt))

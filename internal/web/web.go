@@ -43,45 +43,45 @@ func (b Build) String() string {
 	return fmt.Sprintf("pawl %s (commit %s, %s)", b.Version, b.Commit, b.Go)
 }
 
-// Options are the pages' parts. Only Details may be empty.
+// Options configures the pages. Only Details may be empty.
 type Options struct {
-	// Hook handles every request to the webhook address, whatever its method.
+	// Hook handles every request to the webhook address.
 	Hook  http.Handler
 	Store *store.Store
-	// View is a thread's fold as the check runs show it.
+	// View returns a thread's fold as in the check runs.
 	View     func(ctx context.Context, t thread.ID) (checkrun.View, error)
 	GitHub   []prometheus.Collector // metrics of GitHub requests
 	Details  []Detail
 	Counters *Counters
-	Learning func(ctx context.Context) (solver.LearningReport, error) // the learning report of the backends
-	Skew     func() time.Duration                                     // how far the database's clock is ahead of this machine's; see store.Skew
+	Learning func(ctx context.Context) (solver.LearningReport, error) // learning report of the backends
+	Skew     func() time.Duration                                     // how far the database's clock is ahead; see store.Skew
 	Layers   func() (layers int, bytes int64)                         // setup layers
 	Images   func() (images int, bytes int64)                         // unpacked images
 	Build    Build
-	WebURL   string               // where GitHub shows repositories, without a trailing slash
+	WebURL   string               // GitHub's address without a trailing slash
 	Limits   func() policy.Limits // limits in force
 	Access   Access
-	// Transcript is an attempt's output; see attempt.ErrNoTranscript.
+	// Transcript returns an attempt's output; see attempt.ErrNoTranscript.
 	Transcript func(t thread.ID, a thread.Started) (*attempt.Transcript, error)
-	Stopping   <-chan struct{} // closed when pages must stop following attempts; nil for never
-	// HookRanges are the addresses that GitHub sends webhooks from, none while unknown; nil admits all senders.
+	Stopping   <-chan struct{} // closes when pages must stop following attempts; nil for never
+	// HookRanges returns GitHub's webhook addresses, or none if unknown; nil admits all senders.
 	HookRanges func() []netip.Prefix
-	Proxies    []netip.Prefix // their X-Forwarded-For is trusted
+	Proxies    []netip.Prefix // proxies whose X-Forwarded-For is trusted
 	Now        func() time.Time
 	Log        zerolog.Logger
 }
 
 const HookPath = "/api/github/hook"
 
-// How many requests of a kind run concurrently: a page folds up to 25 logs, a search all of them once. A readiness check,
-// which strangers may request, takes the write lock that webhooks need.
+// Limits of concurrent requests by kind. A page folds up to 25 logs; a search may fold all. A readiness check, which
+// strangers may request, takes the write lock that webhooks need.
 const (
 	pagesAtOnce   = 2
 	checksAtOnce  = 1
 	scrapesAtOnce = 2
 )
 
-// Public is what GitHub and process supervisors reach: the webhook and the liveness check.
+// Public serves the webhook and the liveness check.
 func Public(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(
@@ -94,8 +94,7 @@ func Public(o Options) http.Handler {
 
 func alive(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") }
 
-// Pages is everything else, on a listener of its own: the pages for signed-in users, and the endpoints for the operator's
-// machines. Unknown paths get a plain 404.
+// Pages serves the pages for signed-in users and the operator's endpoints. Unknown paths get a plain 404.
 func Pages(o Options) (http.Handler, error) {
 	p, err := newPages(o)
 	if err != nil {
@@ -112,7 +111,7 @@ func Pages(o Options) (http.Handler, error) {
 	people := p.ownSite(site)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/healthz", "/readyz", "/metrics": // a probe may use any host name, or none
+		case "/healthz", "/readyz", "/metrics": // probes may use any host name
 			machines.ServeHTTP(w, r)
 		default:
 			people.ServeHTTP(w, r)
@@ -120,10 +119,10 @@ func Pages(o Options) (http.Handler, error) {
 	}), nil
 }
 
-// handlers are by pattern of http.ServeMux.
+// handlers maps http.ServeMux patterns.
 type handlers map[string]http.Handler
 
-// site is every address that users reach. A test opens each page in a browser.
+// site returns every address for users. A test opens each page in a browser.
 func (p *pages) site() handlers {
 	all := handlers{}
 	p.addPages(all)
@@ -157,12 +156,12 @@ func (p *pages) addPages(to handlers) {
 	shows("/backends", "arms.html", true, p.readArms)
 	page(one, p.thread)
 	page(one+"/attempts/{attempt}/log", p.log)
-	// Slow networks may make these long.
+	// Slow networks may prolong these requests.
 	to["GET "+one+"/live"] = p.signedIn(http.HandlerFunc(p.live))
 	to["GET "+one+"/attempts/{attempt}/raw"] = p.signedIn(http.HandlerFunc(p.rawLog))
 }
 
-// inLine limits the concurrent requests to the capacity of line.
+// inLine limits concurrent requests to line's capacity.
 func inLine(line chan struct{}, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -174,22 +173,21 @@ func inLine(line chan struct{}, h http.Handler) http.Handler {
 	})
 }
 
-// Limits of a connection. GitHub gives up on a webhook after 10 s (docs.github.com, "Best practices for using
-// webhooks"); its headers take about 1 KiB. A signature can be checked only over the whole body, so readTime also bounds
-// how much strangers can make the server hold.
+// Connection limits. GitHub abandons a webhook after 10 s (docs.github.com, "Best practices for using webhooks"); its
+// headers take about 1 KiB. readTime also limits memory, since a signature covers the whole body.
 const (
 	headerTime = 5 * time.Second
 	readTime   = 15 * time.Second
-	writeTime  = 90 * time.Second // from the headers on; longer than reading the body and rendering a page
+	writeTime  = 90 * time.Second // from the headers on, for reading the body and rendering
 	idleTime   = 120 * time.Second
 	maxHeader  = 64 << 10
 )
 
-// maxConnections is the most open connections of a listener. Each costs about 12 KiB.
+// maxConnections limits a listener's open connections, about 12 KiB each.
 const maxConnections = 2048
 
-// Listen limits the open connections of a listener, and to fewer if the process may open few files. Further clients wait in
-// the kernel's queue.
+// Listen limits a listener's open connections, further if the process may open few files. Others wait in the kernel's
+// queue.
 func Listen(l net.Listener) net.Listener {
 	most := uint64(maxConnections)
 	var files unix.Rlimit
@@ -199,7 +197,7 @@ func Listen(l net.Listener) net.Listener {
 	return netutil.LimitListener(l, int(most))
 }
 
-// Server is an HTTP server that cuts off slow and silent clients.
+// Server returns an HTTP server that cuts off slow and silent clients.
 func Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -254,14 +252,13 @@ func newPages(o Options) (p *pages, err error) {
 	return p, nil
 }
 
-// source is how a Content-Security-Policy names inline content.
+// source names inline content for a Content-Security-Policy.
 func source(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// frame is what every page has around its content. Home leads to the first page: a relative address, so that a proxy may
-// serve the pages below a path.
+// frame surrounds every page. Home is a relative address of the first page, so that a proxy may add a path.
 type frame struct {
 	Title    string
 	Home     string
@@ -269,9 +266,9 @@ type frame struct {
 	Script   template.JS
 	Build    Build
 	Now      time.Time
-	By       string // the signed-in user; empty for nobody
+	By       string // signed-in user, or empty
 	Operator bool
-	Go       string // where the browser goes on its own; empty for nowhere
+	Go       string // where the browser goes by itself, or empty
 }
 
 func (p *pages) frame(r *http.Request, title, home string) frame {
@@ -317,25 +314,25 @@ func (p *pages) message(w http.ResponseWriter, r *http.Request, status int, titl
 // way is a message with the next step; at most one of the last three fields is set.
 type way struct {
 	Title, Text string
-	Go          string // where the browser goes on its own
-	SignIn      string // address of a sign-in link
-	Button      string // label of a button that posts to the page's own address
+	Go          string // where the browser goes by itself
+	SignIn      string // sign-in address
+	Button      string // label of a button that posts to the page
 }
 
 func (p *pages) lead(w http.ResponseWriter, r *http.Request, status int, to way) {
 	home := "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
 	f := p.frame(r, to.Title, home)
-	f.Now, f.Go = time.Time{}, to.Go // no time, so that two answers are equal
+	f.Now, f.Go = time.Time{}, to.Go // no time, so that equal answers match
 	p.render(w, status, "message.html", struct {
 		frame
 		Text, SignIn, Button string
 	}{f, to.Text, to.SignIn, to.Button})
 }
 
-// unavailable answers if the store cannot be read. The cause stays in the log.
+// unavailable answers if the store cannot be read. Only the log has the cause.
 func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // the client has gone
+		return // the client has left
 	}
 	path := render.Line(r.URL.Path, 200)
 	if strings.HasPrefix(path, LinkPath) {
@@ -355,7 +352,7 @@ func plain(w http.ResponseWriter, status int, s string) {
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, s+"\n") // a write error means that the client has gone
+	_, _ = io.WriteString(w, s+"\n") // errors mean that the client has left
 }
 
 func redirect(w http.ResponseWriter, status int, to string) {
@@ -374,7 +371,7 @@ func guard(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// classes are the styles of the states; other states get "other".
+// classes maps states to styles; others get "other".
 var classes = map[checkrun.State]string{
 	checkrun.Running:     "running",
 	checkrun.Waiting:     "waiting",
