@@ -7,5 +7,5 @@ import "time"
 // Point does nothing.
 func Point(string) {}
 
-// Clock returns the clock as it is.
+// Clock returns the clock unchanged.
 func Clock(now func() time.Time) func() time.Time { return now }

@@ -17,15 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// plan is what the environment asks for; it is read at the first point. A point
-// is passed by many goroutines, and has no other place to remember how often.
+// plan is read from the environment at the first point.
 var plan = sync.OnceValue(func() *plans { return read(os.Getenv) })
 
-// plans are what happens at the points of this process.
+// plans holds what happens at this process's points.
 type plans struct {
 	mu          sync.Mutex
 	kill, pause *visit
-	chance      *rand.Rand // nil without a random mode
+	chance      *rand.Rand // nil without random mode
 	probability float64
 	ahead       time.Duration
 }
@@ -36,8 +35,7 @@ type visit struct {
 	left int
 }
 
-// read understands the environment. A test build that does not understand what
-// is asked of it must not go on as if nothing had been asked.
+// read parses the environment. It panics on errors, because a test would otherwise pass without its crash.
 func read(env func(string) string) *plans {
 	p := &plans{kill: parse(env("PAWL_CRASH_AT")), pause: parse(env("PAWL_PAUSE_AT"))}
 	if text := env("PAWL_CRASH_CLOCK"); text != "" {
@@ -71,12 +69,11 @@ func parse(text string) *visit {
 	return &visit{name, n}
 }
 
-// Point ends or pauses the process if that is planned for this passing. It says
-// so on standard error first, for the test that reads it.
+// Point ends or pauses the process if planned, and reports that on standard error.
 func Point(name string) {
 	p := plan()
 	p.mu.Lock()
-	defer p.mu.Unlock() // what is killed here stays here
+	defer p.mu.Unlock() // a killed process keeps the lock
 	if p.pause.comes(name) {
 		send("paused", name, syscall.SIGSTOP)
 	}
@@ -86,7 +83,6 @@ func Point(name string) {
 	}
 }
 
-// comes counts a passing and reports whether it is the one.
 func (v *visit) comes(name string) bool {
 	if v == nil || v.name != name {
 		return false
@@ -95,8 +91,7 @@ func (v *visit) comes(name string) bool {
 	return v.left == 0
 }
 
-// send signals the thread that passes the point, which goes no further then: a signal
-// to the process may take another thread of it first, and this one goes on until then.
+// send signals the current thread, since another thread might take a signal to the process first.
 func send(what, name string, sig syscall.Signal) {
 	fmt.Fprintf(os.Stderr, "{\"message\":\"%s at a crash point\",\"point\":%q}\n", what, name)
 	runtime.LockOSThread()
@@ -106,7 +101,7 @@ func send(what, name string, sig syscall.Signal) {
 	}
 }
 
-// Clock returns the clock, ahead by what the environment says.
+// Clock returns the clock, ahead as set in the environment.
 func Clock(now func() time.Time) func() time.Time {
 	ahead := plan().ahead
 	return func() time.Time { return now().Add(ahead) }

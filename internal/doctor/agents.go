@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// providers lists each provider's models, which shows that the key works and costs nothing.
+// providers lists each provider's models, which tests the key at no cost.
 func (e *exam) providers(ctx context.Context) (all []Finding) {
 	for _, p := range e.cfg.Providers {
 		names, err := gateway.List(ctx, e.transport, p)
@@ -30,7 +30,6 @@ func (e *exam) providers(ctx context.Context) (all []Finding) {
 	return all
 }
 
-// provider judges a provider's answer to the list of models.
 func provider(p config.Provider, err error) []Finding {
 	switch {
 	case errors.Is(err, gateway.ErrKey):
@@ -54,11 +53,10 @@ func provider(p config.Provider, err error) []Finding {
 	return ok(p.BaseURL + " answers and takes the key")
 }
 
-// shownModels limits the shown names of a provider's models.
+// shownModels limits the shown model names.
 const shownModels = 8
 
-// unlisted warns of backends whose model the provider does not list. The provider may accept it: an alias, or a
-// name that a router maps.
+// unlisted warns of backends whose model is not listed. The provider may still accept an alias.
 func (e *exam) unlisted(p config.Provider, names []string) (all []Finding) {
 	if len(names) == 0 {
 		return nil
@@ -82,7 +80,7 @@ func (e *exam) unlisted(p config.Provider, names []string) (all []Finding) {
 	return all
 }
 
-// backends runs the CLIs' --version concurrently, like an attempt.
+// backends runs all CLIs' --version concurrently.
 func (e *exam) backends(ctx context.Context) []Finding {
 	found := make([][]Finding, len(e.cfg.Backends))
 	var asking sync.WaitGroup
@@ -114,7 +112,7 @@ func (e *exam) backend(ctx context.Context, b config.Backend) []Finding {
 	return append(found, access(b)...)
 }
 
-// startable asks the adapter for an attempt's command line: it knows the CLI's efforts and models.
+// startable asks the adapter for a command line, which checks efforts and models.
 func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 	p, _ := e.cfg.Provider(b.Provider)
 	r := agent.Request{
@@ -135,13 +133,13 @@ func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 	return nil
 }
 
-// version runs a CLI's --version like an attempt, without secrets and standard input.
+// version runs a CLI's --version like an attempt, without secrets.
 func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agent.Version) []Finding {
 	if v.Checked == "" {
 		return ok(exe + " is there")
 	}
 	if e.box == nil {
-		return nil // without a sandbox nothing starts, which another finding reports
+		return nil // another finding reports a missing sandbox
 	}
 	said, err := e.ask(ctx, b)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -166,10 +164,9 @@ func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agen
 	return warning(judged, "watch its first attempts; pawl inspect shows how a transcript is read")
 }
 
-// maxVersion limits the read output of --version, in bytes.
+// maxVersion limits the output of --version in bytes.
 const maxVersion = 64 << 10
 
-// ask runs a backend's --version like an attempt.
 func (e *exam) ask(ctx context.Context, b config.Backend) (said string, err error) {
 	home, err := os.MkdirTemp("", "pawl-version-")
 	if err != nil {
@@ -205,7 +202,7 @@ func (e *exam) ask(ctx context.Context, b config.Backend) (said string, err erro
 	return string(out), err
 }
 
-// head reads all and keeps the beginning.
+// head reads everything and keeps the beginning.
 func head(r io.Reader) []byte {
 	kept, _ := io.ReadAll(io.LimitReader(r, maxVersion)) // the part before an error
 	_, _ = io.Copy(io.Discard, r)

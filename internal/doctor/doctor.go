@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// The states of a finding.
+// States of a finding.
 const (
 	OK      = "ok"
 	Warning = "warning"
@@ -30,10 +30,10 @@ type Finding struct {
 	Check string `json:"check"`
 	State string `json:"state"`
 	Text  string `json:"text"`
-	Hint  string `json:"hint,omitempty"` // what to do; empty for nothing
+	Hint  string `json:"hint,omitempty"` // what to do, or empty
 }
 
-// Error is the text of a failure.
+// Error returns a failure's text.
 func (f Finding) Error() string { return f.Check + ": " + f.Text + " (" + f.Hint + ")" }
 
 // Failures selects the failures.
@@ -51,25 +51,24 @@ func failed(text, hint string) []Finding {
 	return []Finding{{State: Failed, Text: text, Hint: hint}}
 }
 
-// group says when a check runs.
 type group int
 
 const (
-	local   group = iota // only in pawl doctor
-	machine              // an attempt's needs; a failure prevents the server's start
-	agents               // without any working backend the server does not start
-	outside              // other systems, whose state may change, and open questions of the configuration
+	local   group = iota // only pawl doctor
+	machine              // an attempt's needs; a failure prevents the start
+	agents               // a start needs one working backend
+	outside              // other systems, and open questions
 )
 
 type check struct {
 	name  string
 	group group
-	needs func(*exam) bool // the check's precondition; nil for none
+	needs func(*exam) bool // precondition, or nil
 	run   func(*exam, context.Context) []Finding
-	slow  bool // without checkTime's limit
+	slow  bool // not limited by checkTime
 }
 
-// table has the checks in their order. A finding without a name gets the check's.
+// table lists the checks in order. A finding without a name gets the check's.
 var table = []check{
 	{name: "server", group: local, run: (*exam).servers},
 	{name: "database", group: local, run: (*exam).database},
@@ -82,7 +81,7 @@ var table = []check{
 	{name: "limits", group: machine, needs: (*exam).hasSandbox, run: (*exam).limits},
 	{name: "limits", group: machine, run: (*exam).room},
 	{name: "sandbox", group: machine, run: (*exam).readOnly},
-	{name: "backend", group: agents, run: (*exam).backends, slow: true}, // each has its own limit
+	{name: "backend", group: agents, run: (*exam).backends, slow: true}, // each CLI has its own limit
 	{name: "clock", group: outside, run: (*exam).clock},
 	{name: "github", group: outside, run: (*exam).github},
 	{name: "permissions", group: outside, needs: (*exam).hasApp, run: (*exam).permissions},
@@ -97,15 +96,15 @@ var table = []check{
 	{name: "repository", group: local, needs: (*exam).triesRepository, run: (*exam).repository, slow: true},
 }
 
-// checkTime limits each check and each CLI's --version, which took more than a minute on a busy machine.
+// checkTime limits each check and each CLI's --version, which may take over a minute on a busy machine.
 const checkTime = 2 * time.Minute
 
-// exam is the examination of one server.
+// exam examines one server.
 type exam struct {
 	cfg       config.Server
 	build     web.Build
-	file      string // of the configuration, absolute; set for the group local
-	repo      string // OWNER/NAME of a repository to try; empty for none
+	file      string // absolute path; set for the group local
+	repo      string // OWNER/NAME to try, or empty
 	transport http.RoundTripper
 	box       *sandbox.Sandbox // nil if it does not work
 	app       *signedIn        // nil before GitHub was asked
@@ -136,7 +135,6 @@ func (e *exam) run(ctx context.Context, groups ...group) []Finding {
 	return all
 }
 
-// findings are a check's findings, each on one line: some errors have several.
 func (c check) findings(ctx context.Context, e *exam) []Finding {
 	if !c.slow {
 		bounded, cancel := context.WithTimeout(ctx, checkTime)
@@ -153,8 +151,8 @@ func (c check) findings(ctx context.Context, e *exam) []Finding {
 	return found
 }
 
-// Examine runs all checks of a file's server, and of a repository unless that is empty. Without a readable
-// configuration there is only one check.
+// Examine runs all checks of a file's server, and of a repository if given. Without a readable configuration there is
+// only one check.
 func Examine(ctx context.Context, file, repo string, build web.Build) []Finding {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {
@@ -192,7 +190,7 @@ func unreadable(err error) []Finding {
 	return found
 }
 
-// Print writes a line for each finding, and one for its hint.
+// Print writes a line per finding and hint.
 func Print(w io.Writer, all []Finding) {
 	for _, f := range all {
 		fmt.Fprintf(w, "%-8s %-14s %s\n", f.State, f.Check, f.Text)

@@ -16,7 +16,7 @@ import (
 
 type secretPlace struct{ path, holds string }
 
-// secrets warns of files with secrets that every user of this machine can read.
+// secrets warns of secret files that every user can read.
 func (e *exam) secrets(context.Context) (all []Finding) {
 	for _, place := range e.secretPlaces() {
 		can := everybodyCan(place.path)
@@ -51,7 +51,7 @@ func (e *exam) secretPlaces() (all []secretPlace) {
 	return slices.DeleteFunc(all, func(p secretPlace) bool { return p.path == "" })
 }
 
-// dataFolders are data_dir, or, if the configuration is in it, perhaps with other files, Pawl's own folders in it.
+// dataFolders returns data_dir, or Pawl's folders in it if it also holds the configuration.
 func (e *exam) dataFolders() (all []secretPlace) {
 	const holds = "clones of repositories and transcripts"
 	if e.cfg.DataDir != filepath.Dir(e.file) {
@@ -65,11 +65,10 @@ func (e *exam) dataFolders() (all []secretPlace) {
 	return all
 }
 
-// usualEnvironmentFiles are services' files of variables: config/deploy/pawl.service's, Debian's and Fedora's.
+// usualEnvironmentFiles come from config/deploy/pawl.service, Debian and Fedora.
 var usualEnvironmentFiles = []string{"/etc/pawl.env", "/etc/default/pawl", "/etc/sysconfig/pawl"}
 
-// environmentFiles are the usual files, and those next to the configuration (also .env), that set a variable with a
-// secret of the configuration.
+// environmentFiles returns usual files and files next to the configuration that set a secret's variable.
 func (e *exam) environmentFiles() (all []secretPlace) {
 	names := e.cfg.SecretVariables()
 	if len(names) == 0 {
@@ -79,7 +78,7 @@ func (e *exam) environmentFiles() (all []secretPlace) {
 	// An error means a malformed pattern.
 	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(e.file), "*.env"))
 	for _, file := range slices.Concat(usualEnvironmentFiles, beside) {
-		// A file that this user cannot read is not readable by everyone.
+		// Others cannot read a file that this user cannot read.
 		text, _ := os.ReadFile(file)
 		if found := sets.FindSubmatch(text); found != nil {
 			all = append(all, secretPlace{file, string(found[1])})
@@ -88,8 +87,7 @@ func (e *exam) environmentFiles() (all []secretPlace) {
 	return all
 }
 
-// everybodyCan says what users other than a file's owner and group can do with it; empty for nothing, also if they
-// cannot reach it.
+// everybodyCan says what other users can do with a file, or nothing.
 func everybodyCan(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -115,7 +113,6 @@ func everybodyCan(path string) string {
 	return ""
 }
 
-// reachable reports whether everyone can reach a folder's files.
 func reachable(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -129,7 +126,7 @@ func reachable(dir string) bool {
 	}
 }
 
-// ports warns of addresses that the server could not listen on. A running server here uses them itself.
+// ports warns of unavailable addresses, unless a server runs here.
 func (e *exam) ports(context.Context) (all []Finding) {
 	if len(server.Running(e.cfg.DataDir)) > 0 {
 		return nil
@@ -137,23 +134,22 @@ func (e *exam) ports(context.Context) (all []Finding) {
 	http := e.cfg.HTTP
 	for _, one := range []struct{ key, address string }{{"server.address", http.Address}, {"server.pages", http.Pages}} {
 		if one.address == "" {
-			continue // a server without an address for its pages takes a free port
+			continue // without an address the pages take a free port
 		}
 		listener, err := server.Listen(one.key, one.address)
 		if cannot, failed := errors.AsType[*server.ListenError](err); failed {
 			all = append(all, warning(cannot.Problem(), cannot.Hint())...)
 			continue
 		}
-		_ = listener.Close() // opened only as a test
+		_ = listener.Close() // only a test
 	}
 	return all
 }
 
-// leastInodes is the number of free inodes that needs no warning: two checkouts of a repository as large as Linux,
-// which has 90,000 files.
+// leastInodes needs no warning: two checkouts of a repository like Linux with 90,000 files.
 const leastInodes = 200_000
 
-// inodes judges the free inodes of data_dir's file system, of total; some report 0.
+// inodes checks the free inodes of data_dir; some file systems report 0.
 func inodes(free, total uint64, dir string) []Finding {
 	if total == 0 || free >= leastInodes {
 		return nil

@@ -23,18 +23,17 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// signedIn is the result of signing in at GitHub as the App.
+// signedIn is the result of signing in as the App.
 type signedIn struct {
 	client *forge.Client
 	app    forge.App
 	err    error
-	hint   string // of err
+	hint   string // for err
 }
 
-// hasApp reports whether the App could sign in.
 func (e *exam) hasApp() bool { return e.app != nil && e.app.err == nil }
 
-// signIn asks GitHub for the App, once.
+// signIn asks GitHub for the App once.
 func (e *exam) signIn(ctx context.Context) *signedIn {
 	if e.app != nil {
 		return e.app
@@ -61,7 +60,6 @@ func (e *exam) signIn(ctx context.Context) *signedIn {
 	return in
 }
 
-// clock compares this machine's clock with the database's and with GitHub's.
 func (e *exam) clock(ctx context.Context) []Finding {
 	in := e.signIn(ctx)
 	if in.client == nil {
@@ -71,14 +69,14 @@ func (e *exam) clock(ctx context.Context) []Finding {
 	return clocks(e.aheadOfDatabase, ahead, known)
 }
 
-// clocks judges this machine's clock against the database's and, if known, GitHub's.
+// clocks compares this machine's clock with the database's and, if known, GitHub's.
 func clocks(database, github time.Duration, known bool) []Finding {
 	err := errors.Join(server.CompareClocks("the database's", database), server.CompareClocks("GitHub's", github))
 	if err != nil {
 		return failed(err.Error(), "a server with this clock claims nothing")
 	}
 	if !known {
-		return nil // no answer from GitHub, which another finding reports
+		return nil // another finding reports GitHub's silence
 	}
 	return ok("agrees with GitHub's to within a minute")
 }
@@ -154,12 +152,12 @@ func (e *exam) installed(context.Context) []Finding {
 	return ok("the App is installed on " + policy.Plural(app.Installations, "account"))
 }
 
-// HookPath is the path of GitHub's deliveries, below the server's URL.
+// HookPath is the path of GitHub's deliveries below the server's URL.
 const HookPath = "/api/github/hook"
 
 const judgedDeliveries = 20
 
-// hook checks the App's webhook URL, and the answers to its last deliveries.
+// hook checks the App's webhook URL and recent answers.
 func (e *exam) hook(ctx context.Context) []Finding {
 	h, err := e.app.client.Apps.Hook(ctx)
 	if err != nil {
@@ -185,13 +183,13 @@ func (e *exam) hook(ctx context.Context) []Finding {
 	return arrived(h.URL, sent[:min(len(sent), judgedDeliveries)])
 }
 
-// takesDeliveries reports whether a URL can be a server's webhook URL.
+// takesDeliveries reports whether a URL may be a server's webhook URL.
 func takesDeliveries(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && strings.HasSuffix(u.Path, HookPath)
 }
 
-// arrived judges the answers to a URL's last deliveries.
+// arrived checks the answers to recent deliveries.
 func arrived(address string, sent []forge.Delivery) []Finding {
 	if len(sent) == 0 {
 		return ok("GitHub sends deliveries to " + address + ", and has sent none in three days")
@@ -220,7 +218,7 @@ func status(code int) string {
 
 func (e *exam) signs() bool { return e.cfg.GitHub.App.SigningKeyFile != "" }
 
-// signing checks whether git could sign with the configured key.
+// signing checks whether git can sign with the configured key.
 func (e *exam) signing(ctx context.Context) []Finding {
 	const hint = "let github.app.signing_key_file name an SSH key without a passphrase (ssh-keygen -t ed25519 -N '' -f FILE), which this user alone may read; ssh-keygen is in openssh-client"
 	file := e.cfg.GitHub.App.SigningKeyFile
@@ -234,7 +232,7 @@ func (e *exam) signing(ctx context.Context) []Finding {
 			"chmod 600 "+file,
 		)
 	}
-	// The passphrase is given, so that it asks for none.
+	// The empty passphrase prevents a prompt.
 	out, err := exec.CommandContext(ctx, "ssh-keygen", "-y", "-P", "", "-f", file).CombinedOutput()
 	if err != nil {
 		return failed(fmt.Sprintf("%s is no key to sign with: %v: %s", file, err, render.Line(string(out), 200)), hint)

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// servers reports the configurations of the servers that run here.
 func (e *exam) servers(context.Context) (all []Finding) {
 	for _, s := range server.Running(e.cfg.DataDir) {
 		said, do := s.Text()
@@ -52,7 +51,7 @@ func (e *exam) database(ctx context.Context) []Finding {
 
 func (e *exam) dataDir(context.Context) []Finding { return writable(e.cfg.DataDir, "") }
 
-// leastRoom is the free space in bytes that needs no warning: a few checkouts of a large repository.
+// leastRoom is the free space in bytes without a warning: a few checkouts of a large repository.
 const leastRoom = 2 << 30
 
 func (e *exam) disk(context.Context) []Finding {
@@ -69,7 +68,7 @@ func (e *exam) disk(context.Context) []Finding {
 	return append(found, inodes(fs.Ffree, fs.Files, e.cfg.DataDir)...)
 }
 
-// nearest is a folder, or its nearest existing parent.
+// nearest returns a folder or its nearest existing parent.
 func nearest(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -79,7 +78,7 @@ func nearest(dir string) string {
 	}
 }
 
-// writable checks that a folder, or its nearest existing parent, is writable.
+// writable checks a folder or its nearest existing parent.
 func writable(dir, note string) []Finding {
 	at := nearest(dir)
 	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
@@ -88,7 +87,7 @@ func writable(dir, note string) []Finding {
 	return ok(cmp.Or(note, dir+" can be written to"))
 }
 
-// LeastGit is the minimum minor version of git 2 for internal/git.
+// LeastGit is the minimum minor version of git 2.
 const LeastGit = 38
 
 func (e *exam) git(ctx context.Context) []Finding {
@@ -162,7 +161,7 @@ func (e *exam) paused(context.Context) []Finding {
 	)
 }
 
-// budget warns of limits that cover less than a user may expect.
+// budget warns of limits that cover less than users may expect.
 func (e *exam) budget(context.Context) (all []Finding) {
 	b := e.cfg.Policy.Budget
 	if len(e.cfg.Providers) > 0 && b.TokensPerAttempt == 0 && b.USDPerAttempt == 0 {

@@ -24,11 +24,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shownTests limits the named failing tests.
 const shownTests = 5
 
-// repository tries everything before a first attempt on a repository: its file, its image, its setup and its verify
-// commands on the default branch. It uses a temporary folder without a server's caches, like a cold machine.
+// repository tries everything before a first attempt: configuration, image, setup and verify commands on the default
+// branch, in a temporary folder without caches.
 func (e *exam) repository(ctx context.Context) []Finding {
 	owner, name, _ := strings.Cut(e.repo, "/")
 	repo := forge.Repo{Owner: owner, Name: name}
@@ -56,7 +55,7 @@ func (e *exam) repository(ctx context.Context) []Finding {
 	return append(ok(repo.FullName()+" is fetched"), tried(g, refused, time.Since(began))...)
 }
 
-// advice is what GitHub's refusal asks for; otherwise is for errors that do not say it.
+// advice returns what GitHub's refusal asks for, or otherwise.
 func advice(err error, otherwise string) string {
 	if moved, ok := errors.AsType[*forge.Moved](err); ok {
 		return "use the name " + moved.To
@@ -68,7 +67,6 @@ func advice(err error, otherwise string) string {
 	return refused.Hint
 }
 
-// find asks GitHub for a repository's ids.
 func (e *exam) find(ctx context.Context, repo *forge.Repo) error {
 	var err error
 	if repo.Installation, err = e.app.client.Apps.Installation(ctx, *repo); err != nil {
@@ -79,7 +77,7 @@ func (e *exam) find(ctx context.Context, repo *forge.Repo) error {
 	return err
 }
 
-// trial is a separate solver, in a folder.
+// trial creates a separate solver in a folder.
 func (e *exam) trial(ctx context.Context, dir string) (_ *solver.Solver, closing func(), err error) {
 	cfg := e.cfg
 	cfg.DataDir = dir
@@ -114,7 +112,6 @@ func named(check string, found []Finding) []Finding {
 	return found
 }
 
-// tried are the trial's results, part by part.
 func tried(g *attempt.Ground, refused *thread.Decided, took time.Duration) []Finding {
 	if refused == nil {
 		return slices.Concat(file(g), image(g), setUp(g, took), verified(g))
@@ -174,7 +171,6 @@ func setUp(g *attempt.Ground, took time.Duration) []Finding {
 	))
 }
 
-// verified are the verify commands' results on the default branch.
 func verified(g *attempt.Ground) (all []Finding) {
 	if len(g.Effective.Verify) == 0 {
 		all = warning(
@@ -206,7 +202,7 @@ func verification(v policy.Verified) []Finding {
 	return ok(fmt.Sprintf("%s ended with exit code 0 after %s; %s", command, took, counted(v)))
 }
 
-// failing names the first failing tests, after a colon.
+// failing lists the first failing tests after a colon.
 func failing(v policy.Verified) string {
 	names := policy.Names(v.Failing)
 	if len(names) == 0 {

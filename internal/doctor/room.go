@@ -10,23 +10,23 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Room is a server's need while every worker's sandbox uses its maximum. Zero is unknown, or no limit.
+// Room is a server's need if every sandbox uses its maximum. Zero means unknown or unlimited.
 type Room struct {
 	Memory config.Bytes
 	PIDs   int // processes and threads
-	Files  int // open files of the server
-	// Disk is one sandbox's limit; Volume is for data_dir with all workers' sandboxes.
+	Files  int // open files
+	// Disk is one sandbox's limit; Volume covers data_dir with all sandboxes.
 	Disk, Volume config.Bytes
 }
 
-// The server's own need. The numbers are our choice; a busy server used a tenth.
+// The server's own need, our choice; a busy server used a tenth.
 const (
-	ownMemory config.Bytes = 1 << 30 // bytes, with its git
-	ownPIDs                = 1024    // with its git
+	ownMemory config.Bytes = 1 << 30 // bytes, with git
+	ownPIDs                = 1024    // with git
 	ownFiles               = 8192
 )
 
-// RoomFor is a configuration's need.
+// RoomFor returns a configuration's need.
 func RoomFor(c config.Server) Room {
 	r := Room{Files: ownFiles, Disk: c.Sandbox.Disk}
 	workers := config.Bytes(c.Workers)
@@ -42,7 +42,7 @@ func RoomFor(c config.Server) Room {
 	return r
 }
 
-// allowed are the limits of this server's container, unit or user; zero is no limit.
+// allowed returns the limits of this container, unit or user; zero means no limit.
 func allowed() (r Room) {
 	r.Memory = config.Bytes(sandbox.Ceiling("memory.max"))
 	r.PIDs = int(sandbox.Ceiling("pids.max"))
@@ -55,7 +55,7 @@ func allowed() (r Room) {
 
 func (e *exam) room(context.Context) []Finding { return allowed().tooSmall(RoomFor(e.cfg)) }
 
-// tooSmall warns of each limit below the need.
+// tooSmall warns of limits below the need.
 func (r Room) tooSmall(need Room) (all []Finding) {
 	if r.Memory > 0 && r.Memory < need.Memory {
 		all = append(all, warning(

@@ -18,15 +18,14 @@ import (
 )
 
 const (
-	// agentsTime is how long a start waits for the CLIs' versions; later ones are reported later.
+	// agentsTime limits a start's wait for the CLIs' versions.
 	agentsTime = 5 * time.Second
 	// outsideAfter is when a working server checks other systems.
 	outsideAfter = 30 * time.Second
 )
 
-// AtStart returns the checks of a start, for server.Deps. They refuse to start if no attempt could work: such
-// failures do not pass by themselves. One working backend is enough. The configuration gets newExam's additions.
-// later runs the checks that the server's start does not need.
+// AtStart returns the checks of a start for server.Deps. They refuse a start without any possible attempt; one
+// working backend suffices. later runs the other checks.
 func AtStart(build web.Build) func(context.Context, *config.Server, zerolog.Logger) (later func(context.Context), err error) {
 	return func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (func(context.Context), error) {
 		e := newExam(*cfg, build)
@@ -42,11 +41,10 @@ func AtStart(build web.Build) func(context.Context, *config.Server, zerolog.Logg
 	}
 }
 
-// start is the exam of a starting server.
 type start struct {
 	*exam
 	log    zerolog.Logger
-	agents chan []Finding // the CLIs' findings, once
+	agents chan []Finding // receives the CLIs' findings once
 }
 
 func (s *start) machine(ctx context.Context) error {
@@ -90,8 +88,8 @@ func (s *start) later(ctx context.Context) {
 	}
 }
 
-// refused reports at once that GitHub refuses the App's id or key: nothing works until an operator corrects them.
-// The server continues, since webhooks still arrive during a key change.
+// refused reports that GitHub refuses the App's id or key. The server continues, since webhooks arrive during a key
+// change.
 func (s *start) refused(ctx context.Context) {
 	in := newExam(s.cfg, s.build).signIn(ctx)
 	if in.err == nil || ctx.Err() != nil || errors.Is(in.err, forge.ErrUnavailable) {
@@ -101,7 +99,7 @@ func (s *start) refused(ctx context.Context) {
 		Msg("GitHub refuses this App: no event is handled and no agent starts")
 }
 
-// outside checks other systems, and the CLIs that took too long at the start.
+// outside checks other systems, and CLIs that were slow at the start.
 func (s *start) outside(ctx context.Context) {
 	found := newExam(s.cfg, s.build).run(ctx, outside)
 	if ctx.Err() != nil {
@@ -115,7 +113,6 @@ func (s *start) outside(ctx context.Context) {
 	}
 }
 
-// tell logs failures and warnings.
 func (s *start) tell(all []Finding) {
 	for _, f := range all {
 		if f.State != OK {

@@ -23,26 +23,26 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// detectHead is how much of a transcript is used to detect its CLI, in bytes.
+// detectHead limits the bytes used to detect the CLI.
 const detectHead = 64 << 10
 
-// maxStderr bounds a recorded standard error, in bytes.
+// maxStderr limits recorded standard error in bytes.
 const maxStderr = 1 << 20
 
 // Options add what a transcript lacks.
 type Options struct {
-	CLI      string      // one of replay.Streams; empty to detect it
+	CLI      string      // one of replay.Streams; empty to detect
 	Exit     *agent.Exit // nil for the recorded one
-	Now      time.Time   // end of the run; times like "in 2 hours" count from it
+	Now      time.Time   // end of the run, for relative times
 	Zone     *time.Location
 	Severity policy.SeverityLimits
 }
 
-// Report is what pawl inspect prints.
+// Report is printed by pawl inspect.
 type Report struct {
 	agent.Report
 	Outcome policy.Outcome `json:"outcome"`
-	// Verification is always none: a transcript has no run of the verify commands.
+	// Verification is always none: transcripts have no verify commands.
 	Verification policy.Verification `json:"verification"`
 	Limit        *limitView          `json:"limit"`
 	Severity     severityView        `json:"severity"`
@@ -52,7 +52,7 @@ type Report struct {
 	unread bool
 }
 
-// Understood reports whether the input was read to its end and is a transcript, or text whose end is known.
+// Understood reports whether the whole input is a transcript, or text with a known end.
 func (v Report) Understood() bool { return !v.unread }
 
 // limitView is a limit whose unknown reset is null.
@@ -68,8 +68,7 @@ type severityView struct {
 	Reasons         []string     `json:"reasons"`
 }
 
-// Read reads the transcript of one run. An error is one of opening it; input that is not understood is a Report that
-// says so.
+// Read reads one run's transcript. Errors concern opening; unknown input gives a Report.
 func Read(name string, open replay.Opener, o Options) (Report, error) {
 	source, err := openRun(name, open)
 	if err != nil {
@@ -141,7 +140,7 @@ func reportOf(r agent.Report, limits policy.SeverityLimits) Report {
 	return v
 }
 
-// outcomeOf is the outcome of a transcript's attempt. Its edits count as a change, because its files are unknown.
+// outcomeOf returns the attempt's outcome. Edits count as a change, since the files are unknown.
 func outcomeOf(r agent.Report, limits policy.SeverityLimits) policy.Outcome {
 	before := "before"
 	receipt := policy.Receipt{

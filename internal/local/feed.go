@@ -13,35 +13,35 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Feed tells what a run does while it does it. Its methods may be called concurrently.
+// Feed prints a run's progress. Its methods may be called concurrently.
 type Feed struct {
-	Print func(line string) // takes one line that is harmless to a terminal; never called concurrently
-	Quiet bool              // leaves out what agents say and do
+	Print func(line string) // takes a line safe for terminals; calls never overlap
+	Quiet bool              // omits agents' messages and calls
 
 	mu   sync.Mutex
-	open map[string]string // calls that were shown and are not answered, by id
-	said string            // the last message
-	rest string            // the end of a message that goes on
+	open map[string]string // shown calls without an answer, by id
+	said string            // last message
+	rest string            // unprinted end of a message
 }
 
-// Bounds of a shown line, in characters, and of the calls that are remembered (our choices).
+// Limits of a line in characters and of stored calls (our choice).
 const (
 	maxSaidLine = 1000
 	maxDoes     = 200
 	maxOpen     = 1000
 	maxPaths    = 5
-	// maxRest is how much of a line is waited for, in bytes, of a message that comes in pieces.
+	// maxRest limits the unfinished line of a message in pieces, in bytes.
 	maxRest = 400
 )
 
-// Prepare tells which command of a setup or a verification runs.
+// Prepare prints the running setup or verify command.
 func (f *Feed) Prepare(what string) {
 	if what != "" {
 		f.tell("", what)
 	}
 }
 
-// Begin tells which attempt begins, and from the second on why.
+// Begin prints the attempt, and from the second on the reason.
 func (f *Feed) Begin(s thread.Started) {
 	f.mu.Lock()
 	f.open, f.said, f.rest = map[string]string{}, "", ""
@@ -53,7 +53,7 @@ func (f *Feed) Begin(s thread.Started) {
 	f.tell("", fmt.Sprintf("Attempt %d on %s%s", s.N, render.Label(s.Backend), why))
 }
 
-// End tells what an attempt came to, and why where it was not work.
+// End prints an attempt's result.
 func (f *Feed) End(r policy.Receipt) {
 	f.tell("", fmt.Sprintf("Attempt %d ended: %s", r.N, render.Spaced(cmp.Or(r.Outcome, policy.Outcome(r.Ending)))))
 	if r.Outcome.Work() {
@@ -62,7 +62,7 @@ func (f *Feed) End(r policy.Receipt) {
 	f.because(r.Reasons)
 }
 
-// Wait tells why the run waits, and until when.
+// Wait prints why and until when the run waits.
 func (f *Feed) Wait(v checkrun.View) {
 	f.tell("", checkrun.Headline(v))
 	f.because(v.Reasons.Texts())
@@ -74,7 +74,6 @@ func (f *Feed) because(reasons []string) {
 	}
 }
 
-// tell prints a line of Pawl's own.
 func (f *Feed) tell(indent, line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +88,7 @@ func (f *Feed) print(line string) {
 	}
 }
 
-// Event tells what an agent says and does.
+// Event prints what an agent says and does.
 func (f *Feed) Event(e agent.Event) {
 	if f.Quiet {
 		return
@@ -114,7 +113,7 @@ func (f *Feed) Event(e agent.Event) {
 	}
 }
 
-// says prints a message: one that comes in pieces, as far as its lines are there.
+// says prints a message, or the complete lines of a piece.
 func (f *Feed) says(e agent.Event) {
 	if !e.Delta {
 		if e.Text != f.said {
@@ -140,7 +139,7 @@ func (f *Feed) message(text string) {
 	}
 }
 
-// call prints a call once: where it begins, or at its end if the stream has no event for its beginning.
+// call prints a call once: at its beginning, or at its end if the stream has no other event.
 func (f *Feed) call(e agent.Event) {
 	what := e.Does
 	if len(e.Edits) > 0 {
@@ -158,7 +157,6 @@ func (f *Feed) call(e agent.Event) {
 	}
 }
 
-// paths names the files of edits, each once.
 func paths(edits []policy.Edit) string {
 	var names []string
 	seen := map[string]bool{}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Interruptible is a context for the work of a solver. When the given one ends, the solver first learns that it stops:
-// it then keeps what an attempt made so far. The caller must call end.
+// Interruptible returns a context for a solver's work. When given ends, the solver first keeps the attempt's work.
+// The caller must call end.
 func Interruptible(given context.Context, s *solver.Solver) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(given))
 	s.Env.Stopping = make(chan struct{})
@@ -26,7 +26,7 @@ func Interruptible(given context.Context, s *solver.Solver) (ctx context.Context
 	}
 }
 
-// Keep moves the folder's branch to what an interrupted attempt made so far, and reports whether that is anything.
+// Keep moves the folder's branch to an interrupted attempt's work, and reports whether there was any.
 func Keep(ctx context.Context, s *solver.Solver, t thread.ID, f solver.Folder) (bool, error) {
 	_, state, err := thread.Load(ctx, s.Env.Store, t)
 	if err != nil {
@@ -42,7 +42,6 @@ func Keep(ctx context.Context, s *solver.Solver, t thread.ID, f solver.Folder) (
 	)
 }
 
-// refs changes a reference of the repository in a folder.
 func refs(ctx context.Context, dir string, args ...string) error {
 	args = append([]string{"-C", dir, "update-ref"}, args...)
 	out, err := exec.CommandContext(ctx, "git", args...).CombinedOutput()
@@ -52,7 +51,7 @@ func refs(ctx context.Context, dir string, args ...string) error {
 	return nil
 }
 
-// Dirty is how many files of a folder's repository differ from its last commit, new ones included.
+// Dirty counts files that differ from the last commit, new ones included.
 func Dirty(ctx context.Context, dir string) (int, error) {
 	args := []string{"-c", "core.fsmonitor=false", "-C", dir, "status", "--porcelain", "--no-renames", "--untracked-files=all", "-z"}
 	out, err := exec.CommandContext(ctx, "git", args...).Output()

@@ -22,12 +22,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Thread is the thread of the work in a folder.
+// Thread returns the thread of a folder's work.
 func Thread(dir string) thread.ID {
 	return thread.ID{Owner: "local", Name: filepath.Base(dir), Number: 1}
 }
 
-// Ask is a user's command to do a task.
+// Ask logs a user's command to do a task.
 func Ask(ctx context.Context, s *solver.Solver, t thread.ID, task string) error {
 	now := s.Env.Now()
 	_, err := s.Env.Store.Append(ctx, t, false, thread.NewEvent{
@@ -45,7 +45,7 @@ func Ask(ctx context.Context, s *solver.Solver, t thread.ID, task string) error 
 	return err
 }
 
-// Work takes steps until the run has ended. It waits where the run waits, and tells onWait.
+// Work takes steps until the run has ended. Before each wait it calls onWait.
 func Work(ctx context.Context, s *solver.Solver, t thread.ID, onWait func(checkrun.View)) error {
 	for {
 		if err := s.Step(ctx, t); err != nil {
@@ -56,7 +56,7 @@ func Work(ctx context.Context, s *solver.Solver, t thread.ID, onWait func(checkr
 			return err
 		}
 		if v.State != checkrun.Waiting || v.Rule == policy.RuleCooldown {
-			// A cooldown takes hours, which nobody sits out at a terminal.
+			// Nobody waits hours for a cooldown at a terminal.
 			return nil
 		}
 		onWait(v)

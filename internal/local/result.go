@@ -5,12 +5,12 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Result is what pawl run --json prints.
+// Result is printed by pawl run --json.
 type Result struct {
 	State   checkrun.State `json:"state"`
 	Rule    policy.Rule    `json:"rule"`
 	Reasons []string       `json:"reasons"`
-	// Outcome and Verification are the last attempt's; empty without one.
+	// Outcome and Verification describe the last attempt, if any.
 	Outcome      policy.Outcome      `json:"outcome,omitempty"`
 	Verification policy.Verification `json:"verification,omitempty"`
 	Interrupted  bool                `json:"interrupted,omitempty"` // by Ctrl-C or SIGTERM
@@ -19,8 +19,7 @@ type Result struct {
 	Attempts     []Attempt           `json:"attempts"`
 }
 
-// Attempt is a receipt with whether it continued a session, and why, and with the tests' results compared with
-// the base's.
+// Attempt is a receipt with its session's continuation and test results compared with the base.
 type Attempt struct {
 	policy.Receipt
 	Verification policy.Verification `json:"verification"`
@@ -28,17 +27,17 @@ type Attempt struct {
 	Tests        Tests               `json:"tests,omitzero"`
 }
 
-// Tests are the names of tests by what became of them.
+// Tests groups test names by result.
 type Tests struct {
 	Removed  []string `json:"removed,omitempty"`
-	Changed  []string `json:"changed,omitempty"` // files on the tests' side
+	Changed  []string `json:"changed,omitempty"` // test files
 	Fixed    []string `json:"fixed,omitempty"`
 	Broken   []string `json:"broken,omitempty"`
 	Flaky    []string `json:"flaky,omitempty"`
 	AsBefore []string `json:"as_before,omitempty"`
 }
 
-// ResultOf is what work came to, whose transcripts are in a folder.
+// ResultOf returns a run's result. transcripts is their folder.
 func ResultOf(v checkrun.View, transcripts string) Result {
 	out := Result{
 		State:       v.State,

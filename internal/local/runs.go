@@ -13,13 +13,13 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Database is the name of a run's database, in its folder. It is locked while the run works.
+// Database is the file name of a run's database, locked while the run works.
 const Database = "pawl.db"
 
-// runsKept is how many earlier runs' transcripts are kept (our choice).
+// runsKept is how many earlier runs' transcripts stay (our choice).
 const runsKept = 20
 
-// NewRun makes the folder of a run, named by its time: 20260304-140300, or 20260304-140300-2 for another of that second.
+// NewRun creates a run's folder: 20260304-140300, or 20260304-140300-2 for another run in that second.
 func NewRun(ctx context.Context, cache string, now time.Time) (dir string, err error) {
 	dir = filepath.Join(cache, now.UTC().Format("20060102-150405"))
 	err = errors.Join(os.MkdirAll(cache, 0o700), clearRuns(ctx, cache))
@@ -32,9 +32,9 @@ func NewRun(ctx context.Context, cache string, now time.Time) (dir string, err e
 	return dir, err
 }
 
-// clearRuns removes the folders of older runs from the cache. It keeps the newest, and running ones.
+// clearRuns removes older runs' folders, except running ones.
 func clearRuns(ctx context.Context, cache string) error {
-	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // in the order of their times
+	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // in order of time
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func clearRuns(ctx context.Context, cache string) error {
 			err = git.Remove(dir)
 			lock.Close()
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run removes it, too
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run may remove it
 			return fmt.Errorf("remove an older run: %w", err)
 		}
 	}

@@ -18,30 +18,30 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// The thresholds of reports. The numbers are our choice, and equal config/deploy/prometheus/alerts.yml.
+// Thresholds of reports, our choice; they equal config/deploy/prometheus/alerts.yml.
 const (
 	// queueAge is twice the age at which a server is not ready.
 	queueAge = 10 * time.Minute
 	// nearEnd is the used part of a daily limit.
 	nearEnd = 0.9
-	// unsolved is how many attempts without a success, none of them within a day, are no quiet weekend.
+	// unsolved is the minimum number of attempts without success in a day.
 	unsolved = 3
 	// again is when a lasting alert is repeated.
 	again = 24 * time.Hour
 )
 
-// Health is the state of all nodes that share a database.
+// Health is the state of all nodes on a database.
 type Health struct {
 	GivenUp  int           // given-up deliveries
-	QueueAge time.Duration // the longest wait of a thread for a step
+	QueueAge time.Duration // longest wait of a thread for a step
 	Breakers map[string]policy.Breaker
-	// MaxConsecutive failures in a row open a breaker.
+	// MaxConsecutive is how many consecutive failures open a breaker.
 	MaxConsecutive int
 	Day            policy.Ledger
 	Degraded       []string // sources of grades that learning ignores
 }
 
-// alert is one thing that needs action. Its key is the same for as long as it holds.
+// alert needs action. Its key stays while it lasts.
 type alert struct{ key, text string }
 
 func (f Health) alerts(now time.Time, t told) []alert {
@@ -78,20 +78,19 @@ func (f Health) alerts(now time.Time, t told) []alert {
 	return all
 }
 
-// told is the nodes' shared state: the last look, the reports, and the attempts' results.
+// told is the nodes' shared state: last look, reports, and results.
 type told struct {
 	Looked   time.Time            `json:"looked"`
 	At       map[string]time.Time `json:"at"`     // current reports by key
-	Solved   time.Time            `json:"solved"` // the last success, or the first counted attempt
+	Solved   time.Time            `json:"solved"` // last success, or first counted attempt
 	Unsolved int                  `json:"unsolved"`
 }
 
-// attempt counts an ended one.
 func (t *told) attempt(o policy.Outcome, now time.Time) {
 	switch o {
 	case policy.WorkVerified, policy.WorkUnverified, policy.Answered, policy.Planned:
 		t.Solved, t.Unsolved = now, 0
-	case policy.Asked, policy.Declined, policy.Cancelled, policy.NotPermitted, policy.Interrupted: // neither a success nor a failure
+	case policy.Asked, policy.Declined, policy.Cancelled, policy.NotPermitted, policy.Interrupted: // neither success nor failure
 	default:
 		if t.Solved.IsZero() {
 			t.Solved = now
@@ -100,7 +99,7 @@ func (t *told) attempt(o policy.Outcome, now time.Time) {
 	}
 }
 
-// news are the lines to send of the current alerts; t is updated.
+// news returns the lines to send and updates t.
 func (t *told) news(all []alert, now time.Time) (lines []string) {
 	holds := map[string]time.Time{}
 	for _, a := range all {

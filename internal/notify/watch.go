@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// every is the interval of looks, and the shortest delay of a message.
+	// every is the interval of looks.
 	every = time.Minute
 	// sendTime limits one message.
 	sendTime  = 20 * time.Second
@@ -29,21 +29,21 @@ const (
 
 // Watch looks every minute and sends news. All fields are required.
 type Watch struct {
-	URL func() string // accepts {"text": "…"} by POST, as Slack, Mattermost and Discord's /slack do; empty for no reports
+	URL func() string // accepts {"text": "…"} by POST, like Slack, Mattermost and Discord's /slack; empty for none
 	// Health reads the current state.
 	Health func(context.Context) (Health, error)
-	// UpdateShared is the store's: one atomic change of shared state.
+	// UpdateShared changes shared state atomically, like the store's.
 	UpdateShared func(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 	Client       *http.Client
 	Log          zerolog.Logger
 }
 
-// Client uses this transport and follows no redirect: only the operator's URL is used.
+// Client uses this transport and follows no redirect.
 func Client(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Attempt counts an ended one, for a day without success.
+// Attempt counts an ended attempt.
 func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
 	if w.URL() == "" {
 		return
@@ -69,7 +69,7 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// turn reports what is new since any node's look. Unsent reports count as not reported.
+// turn reports what is new since any node's look. Unsent reports are repeated.
 func (w *Watch) turn(ctx context.Context) error {
 	if w.URL() == "" {
 		return nil
@@ -81,7 +81,7 @@ func (w *Watch) turn(ctx context.Context) error {
 	var lines []string
 	var before map[string]time.Time
 	err = w.update(ctx, func(now time.Time, t *told) bool {
-		lines = nil // this may be called more than once
+		lines = nil // may be called more than once
 		if now.Sub(t.Looked).Abs() < every/2 {
 			return false // another node has just looked
 		}
@@ -105,17 +105,17 @@ func (w *Watch) update(ctx context.Context, f func(now time.Time, t *told) (chan
 	return w.UpdateShared(ctx, sharedKey, func(now time.Time, old []byte) []byte {
 		var t told
 		if len(old) > 0 && json.Unmarshal(old, &t) != nil {
-			t = told{} // of a version with another form
+			t = told{} // another version's form
 		}
 		if !f(now, &t) {
 			return nil
 		}
-		next, _ := json.Marshal(t) // plain values always marshal
+		next, _ := json.Marshal(t) // always marshals
 		return next
 	})
 }
 
-// send posts one message. No error repeats the URL, which is a secret in most chats.
+// send posts a message. Errors never repeat the URL, which is a secret.
 func (w *Watch) send(ctx context.Context, lines []string) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// Proxy stands before a server on loopback, as a balancer does.
+// Proxy forwards to a server on loopback, like a balancer.
 type Proxy struct {
 	listener net.Listener
 	server   string // the server's socket
 
 	mu    sync.Mutex
 	open  []net.Conn    // of clients
-	quiet chan struct{} // closed once the open connections are silent
+	quiet chan struct{} // closed once open connections are silent
 	deaf  chan struct{} // nil while new connections reach the server; closed when they do again
 }
 
-// Proxy starts a proxy before the server, which ends with the test.
+// Proxy starts a proxy that ends with the test.
 func (s *Server) Proxy(t testing.TB) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,13 +32,12 @@ func (s *Server) Proxy(t testing.TB) *Proxy {
 	return p
 }
 
-// Address is what a database is opened by through the proxy.
+// Address returns a database's address through the proxy.
 func (p *Proxy) Address(name string) string {
 	return "postgres://pawl@" + p.listener.Addr().String() + "/" + name + "?sslmode=disable"
 }
 
-// Silence has the open connections pass nothing on any more, in neither direction and without a reset, as after a
-// failover behind a balancer. New connections work.
+// Silence stops all traffic on open connections without a reset, as after a failover. New connections work.
 func (p *Proxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +45,7 @@ func (p *Proxy) Silence() {
 	p.quiet = make(chan struct{})
 }
 
-// Hang silences the open connections and lets no new one reach the server, until Mend.
+// Hang silences open connections and blocks new ones until Mend.
 func (p *Proxy) Hang() {
 	p.Silence()
 	p.mu.Lock()
@@ -54,7 +53,7 @@ func (p *Proxy) Hang() {
 	p.deaf = make(chan struct{})
 }
 
-// Mend lets new connections reach the server again.
+// Mend unblocks new connections.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +77,7 @@ func (p *Proxy) accept() {
 
 func (p *Proxy) pass(client net.Conn, quiet, deaf <-chan struct{}) {
 	if deaf != nil {
-		return // the client waits for an answer that never comes
+		return // the client waits for an answer
 	}
 	server, err := net.Dial("unix", p.server)
 	if err != nil {
@@ -89,14 +88,13 @@ func (p *Proxy) pass(client net.Conn, quiet, deaf <-chan struct{}) {
 	relay(client, server, quiet)
 }
 
-// relay copies until one side ends or the connection goes silent.
 func relay(to, from net.Conn, quiet <-chan struct{}) {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(b)
 		select {
 		case <-quiet:
-			_, _ = io.Copy(io.Discard, from) // the kernel acknowledges what nobody reads
+			_, _ = io.Copy(io.Discard, from) // the kernel acknowledges unread data
 			return
 		default:
 		}

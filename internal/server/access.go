@@ -18,7 +18,6 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// access configures who may see the pages, and how they sign in.
 func (s *Server) access(ctx context.Context) (a web.Access, err error) {
 	c := s.cfg.HTTP
 	a = web.Access{
@@ -50,7 +49,7 @@ func (s *Server) access(ctx context.Context) (a web.Access, err error) {
 	return a, nil
 }
 
-// reachable is a listener's address for clients on this machine.
+// reachable returns a listener's address for clients on this machine.
 func reachable(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -59,13 +58,13 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// loginTimeout bounds each of a login's two requests; together they stay within the time for an answer (internal/web).
+// loginTimeout limits each of a login's two requests within internal/web's time for an answer.
 const loginTimeout = forge.TryTimeout
 
-// maxUser limits GitHub's answer about a user, in bytes; it has some 2 KiB.
+// maxUser limits GitHub's answer about a user in bytes; usual ones have 2 KiB.
 const maxUser = 64 << 10
 
-// user asks GitHub for a token's user (docs.github.com, "Get the authenticated user").
+// user reads a token's user (docs.github.com, "Get the authenticated user").
 func (s *Server) user(client *http.Client) func(ctx context.Context, token string) (web.User, error) {
 	return func(ctx context.Context, token string) (p web.User, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cfg.GitHub.V3APIURL+"/user", nil)
@@ -87,10 +86,10 @@ func (s *Server) user(client *http.Client) func(ctx context.Context, token strin
 	}
 }
 
-// maxInstallations limits the repositories whose installations are cached while they are reached.
+// maxInstallations limits cached installations.
 const maxInstallations = 1000
 
-// permissions asks GitHub, as the App, for users' permissions in repositories.
+// permissions asks GitHub as the App for users' permissions.
 type permissions struct {
 	forge *forge.Client
 	known *lru.Cache // by lower-case repository name
@@ -104,8 +103,7 @@ func newPermissions(client *forge.Client) *permissions {
 	return &permissions{forge: client, known: known}
 }
 
-// of is a user's permission in a repository. Without the App's installation it is none, as for another user under
-// the former login.
+// of returns a user's permission. Without an installation, or if the login has another owner, it is none.
 func (p *permissions) of(ctx context.Context, name string, by web.User) (string, error) {
 	level, id, err := p.ask(ctx, name, by.Login)
 	switch {
@@ -120,7 +118,6 @@ func (p *permissions) of(ctx context.Context, name string, by web.User) (string,
 	return level, nil
 }
 
-// ask returns a login's permission, and its user's id.
 func (p *permissions) ask(ctx context.Context, name, login string) (level string, id int64, err error) {
 	owner, short, _ := strings.Cut(name, "/")
 	repo := forge.Repo{Owner: owner, Name: short}

@@ -11,12 +11,11 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// maxSkew is the tolerated difference of a machine's clock from the database's and from GitHub's. GitHub refuses
-// the App's signatures more than a minute ahead.
+// maxSkew is the tolerated clock difference. GitHub refuses signatures more than a minute ahead.
 const maxSkew = time.Minute
 
-// CompareClocks says why a server with a clock that is ahead of another one, such as "GitHub's", claims nothing;
-// nil if they agree within a minute.
+// CompareClocks returns an error if another clock, such as "GitHub's", differs by more than a minute. Such a server
+// claims nothing.
 func CompareClocks(other string, ahead time.Duration) error {
 	const set = "set it, such as by systemd-timesyncd or chrony"
 	switch {
@@ -28,13 +27,12 @@ func CompareClocks(other string, ahead time.Duration) error {
 	return nil
 }
 
-// clockTrouble says why this server claims nothing; nil while the known clocks agree.
+// clockTrouble returns why this server claims nothing, or nil.
 func (s *Server) clockTrouble() error {
 	github, _ := s.githubClock()
 	return errors.Join(CompareClocks("the database's", -s.store.Skew()), CompareClocks("GitHub's", github))
 }
 
-// agreed is the clock's state for /readyz and the metrics.
 func (s *Server) agreed(context.Context) error {
 	if err := s.clockTrouble(); err != nil {
 		return fmt.Errorf("nothing is claimed: %w", err)
@@ -42,13 +40,13 @@ func (s *Server) agreed(context.Context) error {
 	return nil
 }
 
-// clockWatch reports to the log and pawl status when the server's clock stops agreeing, and when it agrees again.
+// clockWatch reports changes of the clock's state to the log and pawl status.
 type clockWatch struct {
 	*Server
-	told time.Time // the last report of the trouble; zero for none
+	told time.Time // last report, or zero
 }
 
-// toldAgain is how often lasting trouble is reported, toldHolds how long a report counts: the server may be gone.
+// toldAgain repeats reports of lasting trouble; a report counts for toldHolds, since the server may be gone.
 const (
 	toldAgain = time.Minute
 	toldHolds = 3 * toldAgain
@@ -69,28 +67,28 @@ func (w *clockWatch) look(ctx context.Context) error {
 	return nil
 }
 
-// WrongClock is a server that claims nothing because of its clock, and why.
+// WrongClock is a server that claims nothing because of its clock.
 type WrongClock struct {
 	Server  string    `json:"server"`
 	Trouble string    `json:"trouble"`
-	At      time.Time `json:"at"` // the last report
+	At      time.Time `json:"at"` // last report
 }
 
 const clocksKey = "wrong clocks"
 
-// tellClock reports this server's trouble to users of other servers; an empty one withdraws it.
+// tellClock shares this server's trouble with other servers' users; an empty one withdraws it.
 func (s *Server) tellClock(ctx context.Context, trouble string) error {
 	return s.store.UpdateShared(ctx, clocksKey, func(now time.Time, old []byte) []byte {
 		all := slices.DeleteFunc(wrongClocks(old, now), func(c WrongClock) bool { return c.Server == s.solver.Env.Node })
 		if trouble != "" {
 			all = append(all, WrongClock{s.solver.Env.Node, trouble, now})
 		}
-		next, _ := json.Marshal(all) // strings and times always marshal
+		next, _ := json.Marshal(all) // always marshals
 		return next
 	})
 }
 
-// WrongClocks are a database's servers that claim nothing because of their clocks.
+// WrongClocks lists servers that claim nothing because of their clocks.
 func WrongClocks(ctx context.Context, db *store.Store) ([]WrongClock, error) {
 	shared, err := db.ReadShared(ctx, clocksKey)
 	return wrongClocks(shared, db.Now()), err

@@ -14,25 +14,25 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// maxNodes limits how many servers may share a data directory on one machine.
+// maxNodes limits the servers that share a data directory on one machine.
 const maxNodes = 64
 
-// folderPatience is how long to wait for the first folder: a killed and restarted server may find it locked by a
-// child, and would not find its caches and sessions in another one.
+// folderPatience limits the wait for the first folder, whose lock a killed server's child may hold briefly. Another
+// folder lacks the caches and sessions.
 const folderPatience = time.Second / 2
 
 const lockFile = "pawl.lock"
 
-// dataFolder is the part of a data directory that one process uses alone, by a kernel lock.
+// dataFolder is the part of a data directory that one process locks.
 type dataFolder struct {
-	root string // data directory of all servers on this machine
+	root string // directory of all servers on this machine
 	dir  string
 	lock *os.File
-	// place is dir with a stored id, since a container has another host's name each time.
+	// place is dir with a stored id, since containers change host names.
 	place string
 }
 
-// Folders are the possible parts of a data directory.
+// Folders returns the possible parts of a data directory.
 func Folders(root string) []string {
 	all := []string{root}
 	for i := 1; i < maxNodes; i++ {
@@ -41,8 +41,8 @@ func Folders(root string) []string {
 	return all
 }
 
-// claimData locks the data directory or, if other servers use it, a folder in it: node-1, node-2 and so on. A
-// restarted server finds its folder again.
+// claimData locks the data directory or, if in use, node-1, node-2 and so on. A restarted server finds its folder
+// again.
 func claimData(ctx context.Context, root string) (*dataFolder, error) {
 	for i, own := range Folders(root) {
 		if err := os.MkdirAll(own, 0o700); err != nil {
@@ -71,7 +71,7 @@ func claimData(ctx context.Context, root string) (*dataFolder, error) {
 	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this one another", maxNodes, root)
 }
 
-// abandoned calls f with each unused folder, and keeps others from taking it meanwhile.
+// abandoned locks each unused folder and calls f.
 func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) error {
 	for _, dir := range Folders(d.root) {
 		name := filepath.Join(dir, lockFile)
@@ -84,7 +84,7 @@ func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) er
 		}
 		if err == nil {
 			err = f(dir)
-			lock.Close() // unlocks it
+			lock.Close() // unlocks
 		}
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// GitHub is the App's client configuration. The caller adds the clock, the log and the transport.
+// GitHub returns the App's client configuration. The caller adds clock, log and transport.
 func GitHub(c config.GitHub, key config.Secret, build web.Build) forge.Config {
 	return forge.Config{
 		WebURL:     c.WebURL,
@@ -31,14 +31,14 @@ func GitHub(c config.GitHub, key config.Secret, build web.Build) forge.Config {
 
 func userAgent(build web.Build) string { return "pawl/" + build.Version }
 
-// githubHealth sends the requests to GitHub, and remembers whether it answers, without failing or refusing the App.
-// The look for missed deliveries uses it every few minutes, so it is never old.
+// githubHealth sends requests and records whether GitHub answers and accepts the App. The search for missed
+// deliveries keeps it current.
 type githubHealth struct {
 	transport http.RoundTripper
 	now       func() time.Time
 
 	mu               sync.Mutex
-	answered, failed time.Time // last good answer, and last request without one
+	answered, failed time.Time // last good answer; last failure
 	failure          error     // of that request
 }
 
@@ -59,10 +59,10 @@ func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// refusal is a status about the server or the App's credentials, and not about the request; nil for any other.
+// refusal returns an error for a status about the server or the App, but not the request.
 func refusal(q *http.Request, status int) error {
 	path := q.URL.Path
-	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // of people, who may use "app" in names
+	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // names may contain "app"
 	self := strings.HasSuffix(path, "/app")
 	asApp := self || strings.Contains(path, "/app/")
 	switch {
@@ -88,12 +88,12 @@ func (h *githubHealth) state() (ok bool, detail string) {
 	return true, fmt.Sprintf("answered %s ago", ago(h.answered))
 }
 
-// hookRangesInterval is how often GitHub is asked for its webhook addresses; they change a few times a year.
+// hookRangesInterval is how often Pawl reads GitHub's webhook addresses, which change a few times a year.
 const hookRangesInterval = time.Hour
 
 const hookRangesKey = "hook ranges"
 
-// knownHookRanges are GitHub's webhook addresses by its last answer, also from before the last start.
+// knownHookRanges returns the last known webhook addresses.
 func (s *Server) knownHookRanges() []netip.Prefix {
 	if all := s.hookRanges.Load(); all != nil {
 		return *all
@@ -101,17 +101,16 @@ func (s *Server) knownHookRanges() []netip.Prefix {
 	return nil
 }
 
-// loadHookRanges reads the stored addresses.
 func (s *Server) loadHookRanges(ctx context.Context) error {
 	old, err := s.store.ReadShared(ctx, hookRangesKey)
 	var kept []netip.Prefix
-	if json.Unmarshal(old, &kept) == nil { // otherwise they are fetched again
+	if json.Unmarshal(old, &kept) == nil { // otherwise fetched again
 		s.hookRanges.Store(&kept)
 	}
 	return err
 }
 
-// watchHookRanges asks GitHub until ctx ends. Without an answer the last one holds.
+// watchHookRanges updates the addresses until ctx ends.
 func (s *Server) watchHookRanges(ctx context.Context) {
 	for {
 		all, err := s.forge.Apps.HookRanges(ctx)
@@ -121,11 +120,11 @@ func (s *Server) watchHookRanges(ctx context.Context) {
 		case err != nil:
 			s.log.Warn().Err(err).Int("known", len(s.knownHookRanges())).Msg("fetch GitHub's webhook addresses; the last known ones stay valid, and without them every address is accepted")
 		default:
-			kept, _ := json.Marshal(all) // prefixes always marshal
+			kept, _ := json.Marshal(all) // always marshals
 			if err := s.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
 				s.log.Warn().Err(err).Msg("store GitHub's webhook addresses")
 			}
-			s.hookRanges.Store(&all) // after it is stored: it also holds after a restart
+			s.hookRanges.Store(&all) // stored first, so that a restart knows it
 		}
 		if wait.For(ctx, hookRangesInterval) != nil {
 			return

@@ -12,24 +12,21 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// cleanInterval is how often old records are removed, askDuty how often a server asks for that duty (store.Duty).
+// cleanInterval is how often old records are removed; askDuty how often a server asks for the duty.
 const (
 	cleanInterval = time.Hour
 	askDuty       = 15 * time.Second
 )
 
-// catchUpInterval is how often GitHub, which delivers once, is asked for missed deliveries.
+// catchUpInterval is how often Pawl asks GitHub for missed deliveries.
 const catchUpInterval = 5 * time.Minute
 
-// sweepTime limits one sweep, which takes milliseconds, or a second or two after an outage: a connection from
-// before a failover would block it until TCP gives up.
+// sweepTime limits a sweep. A connection from before a failover would block until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// turnsOut is how many turns the sweep skips after the database was away or the machine slept, so that holders
-// renew their leases first: a hanging renewal takes 5 s, like a turn, and the next one begins a second later.
+// turnsOut is how many sweeps are skipped after an outage or sleep, so that holders renew their leases first.
 const turnsOut = 2
 
-// sweep makes a dead node's threads due.
 func (s *Server) sweep() func(context.Context) error {
 	out, last := 0, s.store.Now()
 	clock := &clockWatch{Server: s}
@@ -63,8 +60,8 @@ func (s *Server) sweep() func(context.Context) error {
 	}
 }
 
-// clean removes records beyond their retention, at the start and then every hour: each server from its folders, and
-// one of them from the shared database. A server with a wrong clock removes nothing.
+// clean removes old records at the start and every hour: each server from its folders, one server from the database.
+// A server with a wrong clock removes nothing.
 func (s *Server) clean(ctx context.Context) {
 	duty := s.store.Duty("clean", s.solver.Env.Node, cleanInterval)
 	for next := time.Now(); ; {
@@ -82,7 +79,7 @@ func (s *Server) clean(ctx context.Context) {
 	}
 }
 
-// cleanWork removes the files of an earlier server's attempts, after another node has continued their threads.
+// cleanWork removes files of earlier attempts that another node continued.
 func (s *Server) cleanWork(ctx context.Context) {
 	left, err := s.solver.Env.CleanWorkOf(ctx, s.leftWork)
 	s.leftWork = left
@@ -91,7 +88,6 @@ func (s *Server) cleanWork(ctx context.Context) {
 	}
 }
 
-// cleanDatabase removes old records if this server has the duty.
 func (s *Server) cleanDatabase(ctx context.Context, duty *store.Duty) {
 	mine, err := duty.Begin(ctx)
 	if err != nil && ctx.Err() == nil {

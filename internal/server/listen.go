@@ -9,9 +9,9 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// ListenError says why a server cannot listen on a configured address.
+// ListenError means that an address cannot be listened on.
 type ListenError struct {
-	Key     string // the address's key
+	Key     string // configuration key
 	Address string
 	Err     error
 }
@@ -27,13 +27,13 @@ func (e *ListenError) Problem() string {
 	return fmt.Sprintf("%s: %v", e.Key, e.Err)
 }
 
-// Hint is the operator's remedy.
+// Hint returns the operator's remedy.
 func (e *ListenError) Hint() string {
 	other := "set " + e.Key + " in the configuration to another address"
 	if e.Key == addressKey {
 		other += " (or give pawl serve --listen ADDRESS)"
 	}
-	_, port, _ := net.SplitHostPort(e.Address) // an address that cannot be split gets the last hint
+	_, port, _ := net.SplitHostPort(e.Address) // bad addresses get the last hint
 	switch {
 	case errors.Is(e.Err, syscall.EADDRINUSE):
 		return fmt.Sprintf("end that program (ss -ltnp 'sport = :%s' names it), or %s", port, other)
@@ -45,13 +45,13 @@ func (e *ListenError) Hint() string {
 	return other
 }
 
-// The keys of the configured addresses.
+// Keys of addresses.
 const (
 	addressKey = "server.address"
 	pagesKey   = "server.pages"
 )
 
-// Listen opens a listener for a configured address. Its error is a *ListenError.
+// Listen opens a listener. Errors are *ListenError.
 func Listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -60,7 +60,7 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// listen opens both listeners: the webhook's, which strangers may reach, and the pages'.
+// listen opens the webhook's and the pages' listeners.
 func (s *Server) listen() (err error) {
 	s.listener, err = Listen(addressKey, s.cfg.HTTP.Address)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) listen() (err error) {
 		if err == nil {
 			return nil
 		}
-		// Several servers on one machine need no setting for their pages.
+		// Further servers on one machine use a free port.
 		address = "127.0.0.1:0"
 	}
 	s.pagesListener, err = Listen(pagesKey, address)

@@ -9,10 +9,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// countTime limits how long an attempt's end waits for its count for notifications.
+// countTime limits an attempt's wait for its notification count.
 const countTime = 5 * time.Second
 
-// notifier reports to the operator in a chat.
 func (s *Server) notifier() *notify.Watch {
 	w := &notify.Watch{
 		URL:          func() string { return s.solver.Env.Current().Notify.URL.Reveal() },
@@ -31,7 +30,6 @@ func (s *Server) notifier() *notify.Watch {
 	return w
 }
 
-// health is the data for notifications.
 func (s *Server) health(ctx context.Context) (f notify.Health, err error) {
 	stats, err := s.store.Stats(ctx)
 	if err != nil {

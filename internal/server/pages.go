@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// handle assembles the served handlers: the webhook endpoint, and on another listener pages, health and metrics.
+// handle assembles the handlers: webhooks, and on another listener pages, health and metrics.
 func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Counters) error {
 	access, err := s.access(ctx)
 	if err != nil {
@@ -77,15 +77,15 @@ func detail(name string, run func(ctx context.Context) error) web.Detail {
 	}}
 }
 
-// How long work may wait before the queue counts as stuck: several times a full sweep after a crash. A delivery is tried
-// within seconds, for ten minutes at most. A step begins within seconds if a slot is free.
+// How long work may wait before the queue counts as stuck: longer than a sweep after a crash. Deliveries are tried
+// within seconds, and steps begin within seconds if a slot is free.
 const (
 	maxDeliveryAge = 15 * time.Minute
 	maxQueueAge    = 5 * time.Minute
 )
 
-// flowing reports whether this server can claim threads, no delivery is untouched, and no thread waits although slots are
-// free. The last two cover all servers on the database: fewer running steps than this server's slots mean a free slot.
+// flowing reports whether the server can claim threads, and no delivery or thread waits too long. All servers'
+// deliveries and threads count; fewer running steps than slots mean a free slot.
 func (s *Server) flowing(ctx context.Context) error {
 	if err := s.queue.Trouble(); err != nil {
 		return fmt.Errorf("nothing is claimed: %w", err)
@@ -103,7 +103,7 @@ func (s *Server) flowing(ctx context.Context) error {
 	return nil
 }
 
-// noneGivenUp reports deliveries that are no longer tried.
+// noneGivenUp returns an error for given-up deliveries.
 func (s *Server) noneGivenUp(ctx context.Context) error {
 	stats, err := s.store.Stats(ctx)
 	if given := stats.Deliveries[thread.GivenUp]; err == nil && given > 0 {
@@ -112,7 +112,7 @@ func (s *Server) noneGivenUp(ctx context.Context) error {
 	return err
 }
 
-// writable reports whether attempts can be stored; webhooks can be stored in any case.
+// writable reports whether attempts can be stored.
 func (s *Server) writable(context.Context) error {
 	f, err := os.CreateTemp(s.cfg.DataDir, ".ready-*")
 	if err != nil {

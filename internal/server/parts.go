@@ -26,11 +26,10 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-// quickSteps is how many steps may run in addition to the attempts: deciding, acknowledging, and waiting for a slot
-// or, without one, for GitHub.
+// quickSteps allows steps besides attempts: deciding, acknowledging, and waiting.
 const quickSteps = 32
 
-// open makes the parts, which do not work yet.
+// open creates the parts without starting them.
 func (s *Server) open(ctx context.Context) error {
 	box, err := OpenSandbox(ctx, s.cfg.Sandbox, s.deps.Program)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
-// begin starts the parts after a cleanup. The work in the background ends with background.
+// begin starts the parts after a cleanup. Background work ends with background.
 func (s *Server) begin(ctx, background context.Context) error {
 	if err := s.tidy(ctx); err != nil {
 		return err
@@ -141,7 +140,6 @@ func (s *Server) begin(ctx, background context.Context) error {
 	return nil
 }
 
-// tidy ends and removes earlier servers' leftovers.
 func (s *Server) tidy(ctx context.Context) error {
 	left, err := sandbox.Sweep(s.solver.Env.ProcessPrefix())
 	if err != nil {
@@ -156,7 +154,7 @@ func (s *Server) tidy(ctx context.Context) error {
 	return nil
 }
 
-// ingress answers webhooks. A server that polls GitHub and has no secret accepts none.
+// ingress answers webhooks. A polling server without a secret accepts none.
 func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	app := s.cfg.GitHub.App
 	if s.cfg.GitHub.Receive == config.ReceivePoll && app.WebhookSecret.Empty() {
@@ -169,11 +167,10 @@ func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	return handlers.NewIngress(secrets, h.EventHandlers(), s.store, s.store.Now, s.log)
 }
 
-// longestDatabaseWait limits the wait between two tries to reach the database.
+// longestDatabaseWait limits the wait between tries to reach the database.
 const longestDatabaseWait = 10 * time.Second
 
-// openStore opens the database. It waits until ctx ends for one that does not answer yet, as after a restart of the
-// machine; an error is permanent.
+// openStore opens the database. It waits for an unreachable one until ctx ends; other errors are permanent.
 func openStore(ctx context.Context, d config.Database, o store.Options, log zerolog.Logger) (*store.Store, error) {
 	for try := 1; ; try++ {
 		s, err := store.Open(ctx, d.DSN(), o)
@@ -188,7 +185,7 @@ func openStore(ctx context.Context, d config.Database, o store.Options, log zero
 	}
 }
 
-// NodeName names this process in leases. The process id distinguishes two servers on one machine.
+// NodeName names this process in leases. The process id distinguishes servers on one machine.
 func NodeName() string { return fmt.Sprintf("%s-%d", hostName(), os.Getpid()) }
 
 func hostName() string {
@@ -199,23 +196,23 @@ func hostName() string {
 	return host
 }
 
-// outbound uses this process's proxy settings (HTTPS_PROXY and the like), and keeps connections to each host for as
-// many concurrent requests.
+// outbound returns a transport with the process's proxy settings (HTTPS_PROXY and others) that keeps atOnce
+// connections per host.
 func outbound(atOnce int) *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone() // Pawl never replaces the default
+	t := http.DefaultTransport.(*http.Transport).Clone() // the default is never replaced
 	t.MaxIdleConnsPerHost = atOnce
 	return t
 }
 
-// NewGateway makes the gateway to the providers. No agent can change its environment.
+// NewGateway creates the gateway to the providers.
 func NewGateway(now func() time.Time, log zerolog.Logger) *gateway.Gateway {
 	transport := outbound(32)
-	transport.DisableCompression = true // tokens are counted in the passing answers
+	transport.DisableCompression = true // tokens are counted in passing answers
 	return gateway.New(gateway.Options{Now: now, Log: log, Transport: transport})
 }
 
-// Program is the path of pawl, the agents' test tool: the given one, or else the running program's. It is empty if
-// unknown; agents then have no test tool.
+// Program returns the path of pawl for the agents' test tool: the given path or the running program's. It is empty if
+// unknown.
 func Program(given string, log zerolog.Logger) string {
 	path, err := ownProgram(given)
 	if err != nil {

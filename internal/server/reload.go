@@ -17,15 +17,14 @@ import (
 	"github.com/pawlbot/pawl/internal/orders"
 )
 
-// lookInterval is how often a server checks its file. It reads the file when two checks agree: an editor may be
-// writing it, and half a file can be a whole configuration.
+// lookInterval is how often a server checks its file. Two checks must agree, since an editor may be writing the file.
 const lookInterval = 2 * time.Second
 
 // File is a server's configuration file.
 type File struct {
 	Name   string
-	Listen string           // replaces server.address; empty for the file's own
-	Hangup <-chan os.Signal // a signal makes the server read the file at once
+	Listen string           // replaces server.address if not empty
+	Hangup <-chan os.Signal // a signal triggers a read
 	stamp  string           // of the last read file
 }
 
@@ -38,36 +37,35 @@ func (f *File) Read() (config.Server, error) {
 	return cfg, err
 }
 
-// now identifies the file's current state; empty if it is missing, as between two steps of an editor that replaces
-// it.
+// now identifies the file's state; empty if missing, as while an editor replaces it.
 func (f *File) now() string {
 	info, err := os.Stat(f.Name)
 	if err != nil {
 		return ""
 	}
-	at, _ := info.Sys().(*syscall.Stat_t) // nil on other systems than Linux, where Pawl has no sandbox either
+	at, _ := info.Sys().(*syscall.Stat_t) // nil except on Linux
 	if at == nil {
 		at = new(syscall.Stat_t)
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), at.Ino)
 }
 
-// InForce is a server's state of its configuration, in its folder of the data directory.
+// InForce records which configuration a server uses.
 type InForce struct {
 	PID    int       `json:"pid"`
 	File   string    `json:"file"`
 	ReadAt time.Time `json:"read_at"`
 	Paused bool      `json:"paused"`
-	// AtStart are the keys whose new values need a restart.
+	// AtStart lists keys whose new values need a restart.
 	AtStart []string `json:"needs_restart"`
-	// Refused is why the file's content since RefusedAt is not in force; empty if it is.
+	// Refused says why the file's content since RefusedAt is not in force, or is empty.
 	Refused   string     `json:"refused,omitempty"`
 	RefusedAt *time.Time `json:"refused_at,omitempty"`
 }
 
 const inForceFile = "configuration.json"
 
-// Text is the state for people, and what to do; empty for nothing.
+// Text returns the state for people, and what to do; empty for nothing.
 func (f InForce) Text() (text, do string) {
 	text = fmt.Sprintf("server %d uses %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
 	switch {
@@ -79,7 +77,7 @@ func (f InForce) Text() (text, do string) {
 	return text, ""
 }
 
-// Running are the running servers of a data directory, on this machine.
+// Running returns the running servers of a data directory on this machine.
 func Running(dataDir string) []InForce {
 	all := []InForce{}
 	for _, dir := range Folders(dataDir) {
@@ -92,22 +90,22 @@ func Running(dataDir string) []InForce {
 	return all
 }
 
-// Level is a configured log level.
+// Level returns a configured log level.
 func Level(name string) zerolog.Level {
-	l, _ := zerolog.ParseLevel(name) // config has refused any other
+	l, _ := zerolog.ParseLevel(name) // config refused others
 	return l
 }
 
-// follower makes a server follow its file's changes.
+// follower applies changes of the file.
 type follower struct {
 	*Server
 	file    *File
-	started config.Server // of the start
-	last    config.Server // the last read one
+	started config.Server // at the start
+	last    config.Server // last read
 	said    InForce
 }
 
-// follow does so until ctx ends, and on each signal of file.Hangup.
+// follow applies changes until ctx ends, and on each signal of file.Hangup.
 func (s *Server) follow(ctx context.Context, file *File, started config.Server) {
 	f := &follower{
 		Server:  s,
@@ -148,7 +146,7 @@ func (s *Server) follow(ctx context.Context, file *File, started config.Server) 
 	}
 }
 
-// reload puts the file's content in force. An error means that the former one stays.
+// reload applies the file's content. After an error the previous content stays.
 func (f *follower) reload(ctx context.Context, next config.Server) error {
 	ShowInstalled(&next)
 	changed, atStart := []string{}, []string{}
@@ -181,7 +179,7 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 	return nil
 }
 
-// inForce records what is in force, and lifts an ended pause.
+// inForce records the configuration in force and ends a lifted pause.
 func (f *follower) inForce(ctx context.Context, paused bool) {
 	f.said.Paused = f.last.Policy.Paused
 	f.remember()
@@ -200,7 +198,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 }
 
 func (f *follower) remember() {
-	data, _ := json.Marshal(f.said) // strings and times always marshal
+	data, _ := json.Marshal(f.said) // always marshals
 	file := filepath.Join(f.data.dir, inForceFile)
 	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "store the active configuration for pawl status")
 }

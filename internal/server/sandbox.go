@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// OpenSandbox opens the configured sandbox and tests it with everything that programs get. program, by its path,
-// sets up the networks inside; empty means the running program.
+// OpenSandbox opens and tests the configured sandbox. program sets up networks inside; empty means the running
+// program.
 func OpenSandbox(ctx context.Context, c config.Sandbox, program string) (*sandbox.Sandbox, error) {
 	box, err := sandbox.New(ctx, sandbox.Mode(c.Mode))
 	if err != nil {
@@ -45,7 +45,7 @@ func ownProgram(given string) (string, error) {
 	return path, nil
 }
 
-// misplaced refuses a program in a place where a sandbox has an attempt's folders: nothing could be started there.
+// misplaced refuses a program in a folder that a sandbox uses for attempts.
 func misplaced(own string) error {
 	if own != "/pawl" && !strings.HasPrefix(own, "/pawl/work/") && !strings.HasPrefix(own, "/pawl/home/") {
 		return nil
@@ -53,8 +53,7 @@ func misplaced(own string) error {
 	return fmt.Errorf("this program is %s, but every sandbox mounts an attempt's folders at /pawl/work and /pawl/home; move it, for example to /usr/local/bin/pawl", own)
 }
 
-// ShowInstalled lets agents read their CLIs' files outside of /usr: in folders of nvm, or below a user's own
-// prefix.
+// ShowInstalled lets agents read their CLIs' files outside of /usr, such as nvm's folders.
 func ShowInstalled(cfg *config.Server) {
 	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile, cfg.GitHub.App.SigningKeyFile}
 	if home, err := os.UserHomeDir(); err == nil {
@@ -70,7 +69,7 @@ func ShowInstalled(cfg *config.Server) {
 		})
 	}
 	for _, b := range cfg.Backends {
-		if b.Kind == config.Command { // the operator lists the own program's needs
+		if b.Kind == config.Command { // the operator lists this program's needs
 			continue
 		}
 		for _, dir := range installed(b.Program()) {
@@ -81,8 +80,7 @@ func ShowInstalled(cfg *config.Server) {
 	}
 }
 
-// installed are the folders of a CLI's package and of node, if they are outside of /usr. The folder of a program
-// named by its path may contain anything: only its package is shown, and the sandbox itself shows the program.
+// installed returns the folders of a CLI's package and of node outside of /usr. The sandbox itself shows the program.
 func installed(program string) (dirs []string) {
 	for _, name := range []string{program, "node"} {
 		path, err := exec.LookPath(name)

@@ -28,32 +28,30 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// stopTime is how long a stopping server waits for its steps: supervisors usually kill after 30 s.
+// stopTime limits the wait for steps; supervisors usually kill after 30 s.
 const stopTime = 25 * time.Second
 
-// Deps are a server's inputs from its process.
+// Deps holds a server's inputs.
 type Deps struct {
-	Now   func() time.Time // the clock
+	Now   func() time.Time
 	Log   zerolog.Logger
 	Build web.Build // for the pages and GitHub
-	// Program is the path of pawl, for sandboxes and agents. Empty means the running program.
+	// Program is the path of pawl for sandboxes and agents; empty means the running program.
 	Program string
-	// Check refuses a configuration with which no attempt could start. It may complete the configuration, and
-	// returns the checks that can wait until the server works. Nil checks nothing.
+	// Check refuses a configuration without any possible attempt. It may complete the configuration and returns later
+	// checks. Nil checks nothing.
 	Check func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error)
-	// Committed is called after each writing transaction. Nil calls nothing.
+	// Committed, unless nil, is called after each writing transaction.
 	Committed func()
-	// Sleep is a request's wait for GitHub's limits: for a duration, or until the context ends, which is an error.
-	// Nil means a timer.
+	// Sleep waits for a duration or returns the context's error; nil means a timer.
 	Sleep func(context.Context, time.Duration) error
-	// Started is called once the server works, and again after its first look at GitHub, when the start's data is
-	// garbage. Nil calls nothing.
+	// Started, unless nil, is called once the server works, and again after its first look at GitHub.
 	Started func()
-	// File is the configuration's file; the server follows its changes. Nil follows nothing.
+	// File is the configuration file to follow; nil follows nothing.
 	File *File
 }
 
-// Server is one running server, from its database to its pages.
+// Server is a running server from database to pages.
 type Server struct {
 	deps          Deps
 	cfg           config.Server
@@ -70,9 +68,9 @@ type Server struct {
 	data          *dataFolder
 	github        *githubHealth
 	githubClock   func() (ahead time.Duration, known bool) // this machine's clock minus GitHub's
-	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil while unknown
-	leftWork      []thread.ID                              // killed servers' files, which may be continued here
-	background    sync.WaitGroup                           // the work in the background, until stop
+	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil if unknown
+	leftWork      []thread.ID                              // killed servers' unfinished threads
+	background    sync.WaitGroup                           // ends with stop
 	stop          context.CancelFunc
 }
 
@@ -83,8 +81,7 @@ func New(cfg config.Server, deps Deps) *Server {
 	return &Server{cfg: cfg, deps: deps, log: deps.Log, ready: make(chan struct{})}
 }
 
-// Start runs the server in the background and returns once it serves; served then receives Run's result. The
-// methods below may be called from then on.
+// Start runs the server in the background and returns once it serves. served receives Run's result.
 func (s *Server) Start(ctx context.Context) (served <-chan error, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -96,31 +93,30 @@ func (s *Server) Start(ctx context.Context) (served <-chan error, err error) {
 	}
 }
 
-// Address is the webhooks' address, as HOST:PORT.
+// Address returns the webhooks' HOST:PORT.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// PagesAddress is the pages' address, as HOST:PORT.
+// PagesAddress returns the pages' HOST:PORT.
 func (s *Server) PagesAddress() string { return s.pagesListener.Addr().String() }
 
 func (s *Server) Store() *store.Store { return s.store }
 
-// Config is the server's configuration.
+// Config returns the server's configuration.
 func (s *Server) Config() config.Server { return s.cfg }
 
-// View is a thread's data for its comment and its page.
+// View returns a thread's data for comment and page.
 func (s *Server) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 	return s.solver.View(ctx, t)
 }
 
-// Sweep looks for due work now, as the server does every few seconds.
+// Sweep looks for due work now.
 func (s *Server) Sweep(ctx context.Context) error {
 	_, err := s.store.Sweep(ctx)
 	s.queue.Committed(true, nil)
 	return err
 }
 
-// Run serves until ctx ends, then stops taking work, lets running steps write their state, and closes. It is no
-// error if ctx ends before it serves.
+// Run serves until ctx ends, then stops taking work, lets running steps store their state, and closes.
 func (s *Server) Run(ctx context.Context) error {
 	err := s.start(ctx)
 	if err == nil {
@@ -134,7 +130,6 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// start checks the configuration, assembles the parts and starts them.
 func (s *Server) start(ctx context.Context) error {
 	later := func(context.Context) {}
 	if s.deps.Check != nil {
@@ -143,7 +138,7 @@ func (s *Server) start(ctx context.Context) error {
 			return err
 		}
 	}
-	started := s.cfg // before open makes data_dir this server's folder
+	started := s.cfg // before open sets data_dir
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -161,7 +156,6 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// serve answers until ctx ends, then closes.
 func (s *Server) serve(ctx context.Context) error {
 	served := make(chan error, 2)
 	go func() { served <- s.http.Serve(web.Listen(s.listener)) }()
@@ -170,7 +164,7 @@ func (s *Server) serve(ctx context.Context) error {
 	select {
 	case err = <-served:
 	case err = <-s.store.Fatal():
-		// Nothing written now can be relied on.
+		// The database cannot be relied on.
 		s.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():
 		s.log.Info().Dur("drain_ms", s.cfg.HTTP.Drain).Msg("stopping")
@@ -193,8 +187,8 @@ func (s *Server) serve(ctx context.Context) error {
 	return nil
 }
 
-// end stops HTTP and the queue concurrently, so that a slow request keeps no agent running. An incoming webhook is
-// stored, as always before it is answered, and handled by the next server.
+// end stops HTTP and the queue concurrently, so that slow requests do not keep agents running. The next server
+// handles stored webhooks.
 func (s *Server) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
@@ -211,7 +205,6 @@ func (s *Server) end(ctx context.Context) error {
 	return errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
 }
 
-// close frees what start took.
 func (s *Server) close() {
 	if s.stop != nil {
 		s.stop()
@@ -219,7 +212,7 @@ func (s *Server) close() {
 	s.background.Wait()
 	for _, l := range []net.Listener{s.listener, s.pagesListener} {
 		if l != nil {
-			// Serve closes it, too; a second close is harmless.
+			// Serve closes it, too; closing twice is harmless.
 			_ = l.Close()
 		}
 	}
@@ -227,11 +220,10 @@ func (s *Server) close() {
 		s.logged(s.store.Close(), "close the database")
 	}
 	if s.data != nil {
-		s.data.lock.Close() // closing unlocks; an error changes nothing
+		s.data.lock.Close() // closing unlocks
 	}
 }
 
-// logged logs an error without a remedy.
 func (s *Server) logged(err error, what string) {
 	if err != nil {
 		s.log.Error().Err(err).Msg(what)

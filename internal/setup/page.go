@@ -28,22 +28,21 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupPage sends the manifest to GitHub, which redirects the browser back to it. It listens on this machine; other
-// machines reach it through a tunnel, or through the proxy of the server's public URL. The form, which contains the
-// state, has an unguessable URL, and GitHub's redirect counts once and only with that state.
+// setupPage sends the manifest to GitHub and receives its redirect. Other machines reach the page through a tunnel or
+// a proxy. The form's URL is unguessable, and the redirect counts once and only with the state.
 type setupPage struct {
 	Setup
 	listener net.Listener
-	secret   string // of the form's URL
+	secret   string // part of the form's URL
 	state    string
-	codes    chan string   // gets the one code
+	codes    chan string   // receives one code
 	finished chan struct{} // closed when next and err are set
 	next     []step
 	err      error
 	used     atomic.Bool // an answer with the state came
 }
 
-// form writes a page that sends the manifest to GitHub, which then redirects to redirect.
+// form writes a page that sends the manifest to GitHub, which redirects to redirect.
 func (s Setup) form(w io.Writer, state, redirect string) error {
 	manifest, err := json.Marshal(s.manifest(redirect))
 	if err != nil {
@@ -55,10 +54,9 @@ func (s Setup) form(w io.Writer, state, redirect string) error {
 	})
 }
 
-// action is GitHub's URL for the manifest.
 func (s Setup) action(state string) string { return s.appsPage() + "/new?state=" + state }
 
-// manifest is app.yml with this server's URLs (docs.github.com, "Registering a GitHub App from a manifest").
+// manifest returns app.yml with this server's URLs (docs.github.com, "Registering a GitHub App from a manifest").
 func (s Setup) manifest(redirect string) map[string]any {
 	return map[string]any{
 		"name":        s.Name,
@@ -76,12 +74,11 @@ func (s Setup) manifest(redirect string) map[string]any {
 	}
 }
 
-// pages is the pages' URL: on the server's own machine by default.
 func (s Setup) pages() string { return cmp.Or(s.Pages, "http://"+config.DefaultPages) }
 
 func (p *setupPage) base() string { return "http://" + p.listener.Addr().String() }
 
-// serve answers until finish has handled GitHub's code, or the context ends.
+// serve answers until finish has handled GitHub's code or the context ends.
 func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 	srv := &http.Server{
 		Handler:           p,
@@ -110,8 +107,7 @@ func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 	return p.next, p.err
 }
 
-// ServeHTTP answers the form and GitHub's redirect, and no request for another host: another site could point its
-// name at this machine.
+// ServeHTTP answers the form and GitHub's redirect. It refuses other hosts, since another site may point a name here.
 func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for key, value := range pageHeaders {
 		w.Header().Set(key, value)
@@ -130,7 +126,7 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		nothing(w)
 	case path == p.public.Path+"/created":
 		p.created(w, r)
-	// With the public URL's path, and without it if the proxy strips it.
+	// With the public URL's path, or without it if the proxy strips it.
 	case same(path, p.public.Path+"/"+p.secret+"/remote"), same(path, "/"+p.secret+"/remote"):
 		p.show(w, p.public.String())
 	default:
@@ -147,7 +143,6 @@ var pageHeaders = map[string]string{
 		"frame-ancestors 'none'; base-uri 'none'",
 }
 
-// serves reports whether a request's host is this page's.
 func (p *setupPage) serves(host string) bool {
 	if host == p.listener.Addr().String() {
 		return true
@@ -155,10 +150,10 @@ func (p *setupPage) serves(host string) bool {
 	return p.public != nil && host == p.public.Host
 }
 
-// show answers with the form. GitHub redirects to a URL of this page.
+// show answers with the form.
 func (p *setupPage) show(w http.ResponseWriter, back string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// It fails only if the browser has gone.
+	// Fails only if the browser has left.
 	_ = p.form(w, p.state, back+"/created")
 }
 
@@ -167,8 +162,7 @@ func nothing(w http.ResponseWriter) {
 	http.Error(w, told, http.StatusNotFound)
 }
 
-// created handles GitHub's redirect. A wrong state uses nothing up; otherwise any program here could spoil the
-// setup.
+// created handles GitHub's redirect. A wrong state does not use up the setup.
 func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	code := q.Get("code")
@@ -217,7 +211,7 @@ var (
 	nextPage  = template.Must(template.ParseFS(pageFiles, "next.html"))
 )
 
-// AppPermissions are the App's permissions in app.yml.
+// AppPermissions returns the permissions in app.yml.
 func AppPermissions() map[string]string {
 	return map[string]string{
 		"actions":       "read",
@@ -229,7 +223,7 @@ func AppPermissions() map[string]string {
 	}
 }
 
-// AppEvents are the App's events in app.yml.
+// AppEvents returns the events in app.yml.
 func AppEvents() []string {
 	return []string{
 		"issues",
@@ -244,7 +238,7 @@ func AppEvents() []string {
 	}
 }
 
-// keyFile is the key's file name, in the configuration's folder.
+// keyFile is the key's name next to the configuration.
 const keyFile = "app.pem"
 
 func (s Setup) key() string { return filepath.Join(filepath.Dir(s.Config), keyFile) }
@@ -268,7 +262,7 @@ func (s Setup) free() error {
 	return nil
 }
 
-// write makes both files, the key first, and reads the configuration like the server. unset are its variables that
+// write creates both files, the key first, and reads the configuration like the server. unset lists variables that
 // are not set here.
 func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	text, err := s.configuration(app)
@@ -294,7 +288,7 @@ func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	return slices.Compact(unset), nil
 }
 
-// writeSecret creates a file that only this user can read. It follows no link and overwrites nothing.
+// writeSecret creates a file for this user only. It follows no link and overwrites nothing.
 func writeSecret(path, text string) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -314,7 +308,6 @@ func writeSecret(path, text string) (err error) {
 var starter string
 
 func (s Setup) configuration(app forge.NewApp) (string, error) {
-	// A new configuration's model endpoint of an agent CLI.
 	vendor := func(kind string) config.Vendor {
 		return config.VendorOf(cmp.Or(config.ProtocolOf(kind), config.OpenAI))
 	}
@@ -347,7 +340,7 @@ func (s Setup) configuration(app forge.NewApp) (string, error) {
 	return b.String(), err
 }
 
-// quoteYAML quotes a text for Go and YAML, and keeps ${ from being read as a variable.
+// quoteYAML quotes text for Go and YAML and escapes ${.
 func quoteYAML(text string) string {
 	return strconv.QuoteToASCII(strings.ReplaceAll(text, "${", "$${"))
 }

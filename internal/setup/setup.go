@@ -21,21 +21,21 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupTime is how long the page waits for a user; GitHub gives an hour for the whole flow.
+// setupTime limits the wait for a user; GitHub allows an hour.
 const setupTime = 30 * time.Minute
 
-// maxAppName is the longest name of an App, in characters (docs.github.com, "Registering a GitHub App").
+// maxAppName is in characters (docs.github.com, "Registering a GitHub App").
 const maxAppName = 34
 
 type Flags struct {
-	URL     string // the server's URL for GitHub; empty to poll GitHub
-	Pages   string // the pages' URL; empty for the server's own machine
-	GitHub  string // GitHub's address
-	Org     string // the App's owner; empty for the signed-in account
-	Name    string // of the App
+	URL     string // the server's URL for GitHub; empty to poll
+	Pages   string // the pages' URL; empty for this machine
+	GitHub  string
+	Org     string // owner; empty for the signed-in account
+	Name    string // the App's
 	Config  string // file to write
-	Backend string // the first agent, one of config.CLIs
-	// Listen is the page's address; Headless works without a page: the user pastes GitHub's answer.
+	Backend string // first agent, one of config.CLIs
+	// Listen is the page's address. With Headless, the user pastes GitHub's answer instead.
 	Listen   string
 	Headless bool
 }
@@ -43,14 +43,14 @@ type Flags struct {
 type Setup struct {
 	Flags
 	version string
-	public  *url.URL // the server's URL for GitHub; nil for none
+	public  *url.URL // nil for none
 	hub     hub
 }
 
-// orgPattern is GitHub's form of an account's name.
+// orgPattern matches account names.
 var orgPattern = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
 
-// New checks the flags. version is sent to GitHub.
+// New checks the flags and sends version to GitHub.
 func New(f Flags, version string) (Setup, error) {
 	f.Name = strings.TrimSpace(f.Name)
 	s := Setup{Flags: f, version: version}
@@ -83,8 +83,7 @@ func New(f Flags, version string) (Setup, error) {
 	return s, nil
 }
 
-// address parses a URL without user, query and fragment. Without TLS the App's secrets could be read on the way, so
-// plain http is for this machine only.
+// address parses a URL without user, query and fragment. Plain http is only for this machine, because of the secrets.
 func address(flag, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -110,11 +109,10 @@ func address(flag, text string) (*url.URL, error) {
 	return nil, fmt.Errorf("%s: %s does not begin with https://", flag, u.Redacted())
 }
 
-// hub is one GitHub's URLs.
+// hub holds a GitHub server's URLs.
 type hub struct{ web, rest, graphql string }
 
-// hubOf finds a GitHub's APIs: github.com and SUBDOMAIN.ghe.com have separate hosts, an Enterprise Server's are
-// below /api.
+// hubOf returns a server's URLs: github.com and SUBDOMAIN.ghe.com have API hosts, Enterprise Servers use /api.
 func hubOf(web string) (hub, error) {
 	u, err := address("--github", web)
 	if err != nil {
@@ -154,7 +152,7 @@ func (s Setup) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// flow makes the App by a page or, without one, by the user's paste.
+// flow creates the App by a page, or by the user's paste.
 func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	if s.Headless {
 		return s.headless(ctx, in, out)
@@ -183,8 +181,7 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 	return page.serve(ctx)
 }
 
-// headless needs no browser here: the link contains the whole form, GitHub shows its own page of Apps afterwards,
-// and that page's URL has the code.
+// headless works without a local browser: a link holds the form, and the URL after GitHub's redirect has the code.
 func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	state := rand.Text()
 	link, err := s.link(state)
@@ -196,7 +193,7 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 		"Paste that whole address here:\n",
 		s.hub.web, link)
 	lines := make(chan string)
-	go readLines(ctx, in, lines) // it may read for longer than the flow waits
+	go readLines(ctx, in, lines) // may outlast the flow
 	wrong := errors.New("the input ended before an address was pasted; run pawl setup again")
 	for {
 		select {
@@ -216,10 +213,10 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 	}
 }
 
-// maxPasted limits a user's paste, in bytes. A URL has some 200.
+// maxPasted limits a paste in bytes; a URL has some 200.
 const maxPasted = 64 << 10
 
-// readLines sends each non-blank line, and closes lines at the end of the input.
+// readLines sends non-blank lines until the input ends.
 func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
 	defer close(lines)
 	read := bufio.NewScanner(io.LimitReader(in, maxPasted))
@@ -236,7 +233,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
 	}
 }
 
-// pasted handles the pasted URL. again means that nothing was made of it, and another paste may work.
+// pasted handles the pasted URL. again means that another paste may work.
 func (s Setup) pasted(ctx context.Context, line, state string) (steps []step, again bool, err error) {
 	code, err := s.codeIn(line, state)
 	if err != nil {
@@ -246,7 +243,7 @@ func (s Setup) pasted(ctx context.Context, line, state string) (steps []step, ag
 	return steps, errors.Is(err, forge.ErrNotFound), err
 }
 
-// codeIn is the code in a URL of GitHub's redirect.
+// codeIn returns the code in GitHub's redirect URL.
 func (s Setup) codeIn(line, state string) (string, error) {
 	u, err := url.Parse(line)
 	if err != nil {
@@ -267,8 +264,7 @@ func (s Setup) codeIn(line, state string) (string, error) {
 	return code, nil
 }
 
-// link is a page with a form for the manifest, as a data URL. The link contains the whole page, so it has only what
-// a browser needs. In base64 it survives terminals, chats and line breaks.
+// link returns a page with the manifest's form as a data URL, in base64 for terminals and chats.
 func (s Setup) link(state string) (string, error) {
 	manifest, err := json.Marshal(s.manifest(s.appsPage()))
 	if err != nil {
@@ -279,11 +275,10 @@ func (s Setup) link(state string) (string, error) {
 	return "data:text/html;base64," + base64.StdEncoding.EncodeToString([]byte(page)), nil
 }
 
-// quoted escapes a value for single quotes in HTML. html/template would write each quote of JSON with five
-// characters.
+// quoted escapes single-quoted HTML values. html/template would expand each quote to five characters.
 var quoted = strings.NewReplacer("&", "&amp;", "'", "&#39;")
 
-// stopped is why the flow ended.
+// stopped says why the flow ended.
 func stopped(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -292,7 +287,7 @@ func stopped(ctx context.Context) error {
 	return err
 }
 
-// finish stores GitHub's new App and says what to do next.
+// finish stores the new App and returns the next steps.
 func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 	app, err := forge.ConvertManifest(ctx, s.hub.rest, "pawl/"+s.version, code)
 	if err != nil {
@@ -314,10 +309,9 @@ func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 	return s.next(app, unset), nil
 }
 
-// slugPattern is the form of an App's name in URLs.
 var slugPattern = regexp.MustCompile(`^[a-z0-9-]{1,100}$`)
 
-// check refuses another App: an attacker could otherwise bring the code of an App with a known key.
+// check refuses foreign Apps: an attacker could bring the code of an App with a known key.
 func (s Setup) check(app forge.NewApp) error {
 	switch {
 	case s.Org != "" && !strings.EqualFold(app.Owner.Login, s.Org):
@@ -343,11 +337,10 @@ func (s Setup) appsPage() string {
 	return s.hub.web + "/settings/apps"
 }
 
-// placeholder is the webhook address of an App without one: GitHub lists only deliveries that it tried to send, and
-// nobody can own a name below example.com (RFC 2606).
+// placeholder is the webhook address of an App without one. GitHub lists only deliveries that it tried to send;
+// nobody owns names below example.com (RFC 2606).
 const placeholder = "https://pawl.example.com"
 
-// hook is the webhook's address without its path.
 func (s Setup) hook() string {
 	if s.public == nil {
 		return placeholder
@@ -410,7 +403,7 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	)
 }
 
-// environment is the process's own, with a placeholder for unset variables, whose names it notes.
+// environment returns the process's variables with placeholders for unset ones, which it records.
 func environment(unset *[]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if value, ok := os.LookupEnv(name); ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-// Learning is what the backends' rewards have taught a server with this configuration.
+// Learning returns what the backends' rewards taught a server with this configuration.
 func Learning(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (solver.LearningReport, error) {
 	return reader(cfg, db, now).LearningReport(ctx)
 }
@@ -42,7 +42,7 @@ func PrintLearning(w io.Writer, l solver.LearningReport) {
 	printRecoveries(w, l)
 }
 
-// printRecoveries prints first tries, recoveries by rung and by week, and the similarity of retries.
+// printRecoveries prints first tries, recoveries by rung and week, and similarity of retries.
 func printRecoveries(w io.Writer, l solver.LearningReport) {
 	if len(l.Weeks) > 0 {
 		printFirstTries(w, l.FirstTries)
@@ -145,7 +145,7 @@ func printLearning(w io.Writer, l solver.LearningReport) {
 	}
 }
 
-// share writes a part of a whole, and nothing without a whole.
+// share prints a part of a whole, or nothing without a whole.
 func share(v float64, of int) string {
 	if of == 0 {
 		return "–"
@@ -153,7 +153,7 @@ func share(v float64, of int) string {
 	return fmt.Sprintf("%.0f %%", 100*v)
 }
 
-// interval draws the 90 % interval on a line from 0 to 1, with its mean.
+// interval draws the 90 % interval from 0 to 1 with its mean.
 func interval(a learning.ArmView) string {
 	const width = 20
 	at := func(v float64) int { return min(width-1, max(0, int(v*width))) }

@@ -1,5 +1,5 @@
-// Package status reports a server's database: threads, waits, cooldowns, breakers, backends and learning. The server need
-// not run.
+// Package status reports a server's database: threads, waits, cooldowns, breakers, backends and learning. The server
+// need not run.
 package status
 
 import (
@@ -25,45 +25,45 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The most unhandled deliveries, and installations and repositories of the day, in a report.
+// Limits of unhandled deliveries, and of the day's installations and repositories.
 const (
 	maxLevels     = 50
 	maxDeliveries = 100
 )
 
-// The most threads in a report: text shows the most recently changed, JSON all.
+// Limits of threads: text shows the most recently changed, JSON all.
 const (
 	SomeThreads = 100
 	AllThreads  = math.MaxInt32
 )
 
-// maxTitle bounds a thread's title, in bytes.
+// maxTitle limits a title in bytes.
 const maxTitle = 200
 
-// Report is the content of pawl status, and its JSON object.
+// Report is the content of pawl status.
 type Report struct {
 	Threads    []Thread              `json:"threads"`
-	LeftOut    int                   `json:"threads_left_out"` // number of threads left out
+	LeftOut    int                   `json:"threads_left_out"`
 	Breakers   []Breaker             `json:"breakers"`
 	Cooldowns  []Cooldown            `json:"cooldowns"`
 	Backends   []Backend             `json:"backends"`
 	Deliveries []Delivery            `json:"deliveries"` // unhandled ones
 	Learning   solver.LearningReport `json:"learning"`
-	Day        policy.Ledger         `json:"day"`     // usage of the last 24 hours on this server, and its limits
-	Levels     []policy.Ledger       `json:"levels"`  // Day, and the same by installation and by repository
-	Layers     []Layer               `json:"layers"`  // of the servers in this data directory
+	Day        policy.Ledger         `json:"day"`     // last 24 hours on this server, and the limits
+	Levels     []policy.Ledger       `json:"levels"`  // Day, and the same by installation and repository
+	Layers     []Layer               `json:"layers"`  // of servers in this data directory
 	Images     []Layer               `json:"images"`  // likewise
-	Servers    []server.InForce      `json:"servers"` // running on this machine in this data directory
+	Servers    []server.InForce      `json:"servers"` // running here in this data directory
 	Clocks     []server.WrongClock   `json:"wrong_clocks"`
 
 	now time.Time
 }
 
-// Thread is the state of one thread.
+// Thread describes one thread.
 type Thread struct {
 	Thread   string      `json:"thread"`
 	Title    string      `json:"title"`
-	Says     string      `json:"says"` // its state in a few words
+	Says     string      `json:"says"`
 	State    string      `json:"state"`
 	Rule     policy.Rule `json:"rule"`
 	Reasons  []string    `json:"reasons"`
@@ -89,7 +89,6 @@ func ThreadOf(v checkrun.View) Thread {
 	return t
 }
 
-// unreadable reports a thread whose log cannot be read.
 func unreadable(t thread.ID, err error) Thread {
 	why := render.Line(err.Error(), maxTitle)
 	return Thread{
@@ -100,7 +99,7 @@ func unreadable(t thread.ID, err error) Thread {
 	}
 }
 
-// Breaker is an account's breaker.
+// Breaker describes an account's breaker.
 type Breaker struct {
 	Account string `json:"account"`
 	policy.Breaker
@@ -108,13 +107,13 @@ type Breaker struct {
 	ResetsAt *time.Time `json:"resets_at"`
 }
 
-// Cooldown is a backend's cooldown in a repository.
+// Cooldown describes a backend's cooldown in a repository.
 type Cooldown struct {
 	thread.Cooldown
 	Repo string `json:"repo"`
 }
 
-// Layer is a repository's setup layer, or an image without a repository.
+// Layer is a repository's setup layer, or an image.
 type Layer struct {
 	Repo string    `json:"repo,omitempty"`
 	Used time.Time `json:"used"`
@@ -141,7 +140,7 @@ type Backend struct {
 	Effort  string `json:"effort,omitempty"`
 }
 
-// Read reports on the server with this configuration, with at most a number of threads.
+// Read reports on a server, with at most a number of threads.
 func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time, threads int) (Report, error) {
 	r := Report{
 		Threads:    []Thread{},
@@ -228,7 +227,6 @@ func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.St
 	return nil
 }
 
-// readFolders reads the files of a data directory's servers.
 func (r *Report) readFolders(dataDir string) error {
 	for _, dir := range server.Folders(dataDir) {
 		layers, noLayers := ground.Open(attempt.LayersIn(dir), nil, nil).List()

@@ -18,21 +18,20 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Spec is the input file of pawl mcp: the work of run_tests.
+// Spec is the input file of pawl mcp.
 type Spec struct {
-	// Dir is the work tree.
 	Dir string `json:"dir"`
-	// Commands are for /bin/sh, in order, until one fails. None is allowed.
+	// Commands run in /bin/sh, in order, until one fails. There may be none.
 	Commands []string `json:"commands"`
-	// Reports are the patterns of the commands' JUnit files.
+	// Reports are patterns of JUnit files.
 	Reports []string `json:"reports"`
-	// Before is the commands' result on the base, as far as known.
+	// Before holds the known results on the base.
 	Before []policy.Verified `json:"before,omitempty"`
-	// Timeout limits one call with all its commands, in seconds.
+	// Timeout limits a call with all its commands, in seconds.
 	Timeout int `json:"timeout_seconds"`
-	// MaxCalls limits one attempt's calls, over restarts of this server.
+	// MaxCalls limits an attempt's calls, over restarts.
 	MaxCalls int `json:"max_calls"`
-	// Journal is a file with one line of JSON per call; see testCall.
+	// Journal is a file with one JSON line per call; see testCall.
 	Journal string `json:"journal"`
 }
 
@@ -63,7 +62,7 @@ func ReadSpec(name string) (Spec, error) {
 	return s, nil
 }
 
-// Once is one call without the protocol: it returns the answer's text, and whether all passed.
+// Once runs one call without the protocol and returns the text, and whether all passed.
 func Once(ctx context.Context, spec Spec, log zerolog.Logger) (text string, passed bool) {
 	r, _ := newTestTool(spec, log).result(ctx)
 	text, _ = r.fitting()
@@ -94,7 +93,6 @@ func Serve(
 	return fmt.Errorf("serve run_tests: %w", err)
 }
 
-// server offers the tool. A call ends with ctx.
 func (t *testTool) server(ctx context.Context, version string) *mcp.Server {
 	server := mcp.NewServer(
 		&mcp.Implementation{
@@ -119,7 +117,7 @@ func (t *testTool) server(ctx context.Context, version string) *mcp.Server {
 	return server
 }
 
-// endingReader reports that the client is gone, so that a long command does not delay the end.
+// endingReader reports that the client left, so that a command does not delay the end.
 type endingReader struct {
 	io.Reader
 	ended func()
@@ -137,12 +135,11 @@ type keptOpen struct{ io.Writer }
 
 func (keptOpen) Close() error { return nil }
 
-// maxAnswer limits the text and the structured content of an answer each, in bytes; both must be complete: Codex
-// gives its model the latter if present (convert_call_tool_result_to_function_call_output_payload in codex-rs);
-// other CLIs' recorded runs show the text.
+// maxAnswer limits text and structured content in bytes each; both must be complete. Codex gives its model only the
+// latter (convert_call_tool_result_to_function_call_output_payload in codex-rs).
 const maxAnswer = 4 << 10
 
-// How much an answer shows if it fits.
+// What an answer shows if it fits.
 const (
 	shownFailures   = 20
 	shownAssertions = 3
@@ -159,12 +156,12 @@ type testResult struct {
 	// Command is the failed one.
 	Command     string `json:"command,omitempty"`
 	PassedTests int    `json:"passed_tests,omitempty"`
-	// FailedTests leaves out the tests in Notes.
+	// FailedTests excludes tests in Notes.
 	FailedTests int           `json:"failed_tests,omitempty"`
 	Failures    []testFailure `json:"failures,omitempty"`
-	// More is the number of unlisted failures.
+	// More counts unlisted failures.
 	More int `json:"more_failures,omitempty"`
-	// Notes are failures that are not the caller's to fix, and tests that turned green.
+	// Notes lists failures that the caller need not fix, and newly passing tests.
 	Notes     []string `json:"notes,omitempty"`
 	LastLines string   `json:"last_lines,omitempty"`
 	// CallsLeft is set after a call that ran.
@@ -187,7 +184,7 @@ func answer(r testResult, isError bool) *mcp.CallToolResult {
 	}
 }
 
-// fitting is the result as text and JSON, smaller until both fit.
+// fitting returns text and JSON, shortened until both fit.
 func (r testResult) fitting() (text string, structure []byte) {
 	for scale := 1; ; scale *= 2 {
 		shown := r.shown(scale)
