@@ -21,12 +21,10 @@ import (
 // maxPullTitle limits a pull request's title, in bytes; GitHub takes 256 characters.
 const maxPullTitle = 200
 
-// refsSettle is how long after an attempt a refused pull request (422) may be GitHub's own lag: its API does not
-// see a push at once.
+// refsSettle is how long a refused pull request (422) may be due to GitHub's lag after a push.
 const refsSettle = time.Minute
 
-// openPull opens the draft pull request for the work on an issue, once. Every step calls it, so a failed call is
-// repeated.
+// openPull opens the draft pull request for an issue's work, once. Every step retries a failed call.
 func (p *publisher) openPull(ctx context.Context) error {
 	if !p.owesPull() {
 		return nil
@@ -78,7 +76,6 @@ func (p *publisher) openPull(ctx context.Context) error {
 	return p.load(ctx)
 }
 
-// owesPull reports whether an open issue has pushed work and no pull request yet.
 func (p *publisher) owesPull() bool {
 	if p.Forge == nil || p.state.Snapshot.Pull {
 		return false
@@ -89,7 +86,7 @@ func (p *publisher) owesPull() bool {
 	return p.state.Head != ""
 }
 
-// createPull opens a pull request, or returns the one that an earlier try opened.
+// createPull opens a pull request, or returns an earlier try's.
 func (p *publisher) createPull(ctx context.Context, pull forge.NewPull) (opened forge.OpenedPull, err error) {
 	err = forge.ErrInvalid // no event named the default branch
 	if pull.Base != "" {
@@ -107,12 +104,11 @@ func (p *publisher) createPull(ctx context.Context, pull forge.NewPull) (opened 
 		}
 	}
 	if errors.Is(err, forge.ErrInvalid) && p.justPushed() {
-		return opened, fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind, so that the step is tried again
+		return opened, fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind, so that the step retries
 	}
 	return opened, err
 }
 
-// justPushed reports whether the last attempt ended so recently that GitHub's API may not know its branch.
 func (p *publisher) justPushed() bool {
 	n := len(p.state.Attempts)
 	if n == 0 {
@@ -121,7 +117,7 @@ func (p *publisher) justPushed() bool {
 	return p.env.Now().Sub(p.state.Attempts[n-1].EndedAt).Abs() < refsSettle
 }
 
-// acknowledge puts a 👀 reaction on everything that Pawl listens to, once.
+// acknowledge adds a 👀 reaction to everything that Pawl listens to, once.
 func (p *publisher) acknowledge(ctx context.Context) error {
 	if p.state.Closed != "" {
 		return nil
@@ -156,7 +152,7 @@ func (p *publisher) heard() []thread.Feedback {
 	return append(all, p.state.Controls...)
 }
 
-// deleted reports whether an error means that one object is gone from an existing repository.
+// deleted reports whether an object is gone from an existing repository.
 func (p *publisher) deleted(ctx context.Context, err error) bool {
 	if !isAny(err, forge.ErrNotFound, forge.ErrGone) {
 		return false
@@ -165,10 +161,10 @@ func (p *publisher) deleted(ctx context.Context, err error) bool {
 	return err == nil
 }
 
-// maxAnswers limits a thread's answers per hour, to leave room for other writes. 10 is our choice.
+// maxAnswers limits a thread's answers per hour. Our choice.
 const maxAnswers = 10
 
-// answered is the last answer on a page, and the thread's number in the last hour.
+// answered returns the last answer on a page, and the thread's number in the last hour.
 func (p *publisher) answered(page string) (last thread.ActState, n int) {
 	for _, a := range p.state.Acts {
 		if a.Page != "" && p.env.Now().Sub(a.At).Abs() < time.Hour { // a clock may have been ahead
@@ -184,7 +180,7 @@ func (p *publisher) answered(page string) (last thread.ActState, n int) {
 	return last, n
 }
 
-// questions lists those without an answer, including commands for a backend that turned out to be excluded.
+// questions lists unanswered questions, including commands for an excluded backend.
 func (p *publisher) questions() []thread.Feedback {
 	if !p.owesPinned() {
 		return p.state.Questions
@@ -194,8 +190,7 @@ func (p *publisher) questions() []thread.Feedback {
 	return append(slices.Clone(p.state.Questions), q)
 }
 
-// owesPinned reports whether a user chose a backend that the repository's configuration excludes and has no answer
-// yet.
+// owesPinned reports whether a user chose an excluded backend and got no answer.
 func (p *publisher) owesPinned() bool {
 	s := p.state
 	if s.PinnedBy.Command == "use" { // which is answered in any case
@@ -210,7 +205,6 @@ func (p *publisher) owesPinned() bool {
 	return attempt.BackendNamed(effective(p.Config, s.Repo).Backends, s.Pinned).Name == ""
 }
 
-// react adds a reaction to a target; GitHub's refusal is logged.
 func (p *publisher) react(ctx context.Context, key string, on thread.Target, reaction string) error {
 	return p.act(ctx, key, "", func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func(int64) (thread.Act, error) {
 		var err error
@@ -227,7 +221,7 @@ func (p *publisher) react(ctx context.Context, key string, on thread.Target, rea
 	})
 }
 
-// answer answers a question, by editing the last answer to the same question there.
+// answer answers a question by editing the last answer to the same question there.
 func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	number := cmp.Or(q.Number, p.thread.Number)
 	page := fmt.Sprintf("%s %d", q.Command, number)
@@ -252,7 +246,6 @@ func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})
 }
 
-// puzzle reacts to a command whose writer may not give it.
 func (p *publisher) puzzle(ctx context.Context, q thread.Feedback) error {
 	if q.Target.Kind == "" {
 		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
@@ -260,8 +253,7 @@ func (p *publisher) puzzle(ctx context.Context, q thread.Feedback) error {
 	return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
 }
 
-// comment writes or edits a comment and logs it as done. An act with a hash keeps its comment current. A locked
-// thread is logged.
+// comment writes or edits a comment and logs it. With a hash, the comment is kept current.
 func (p *publisher) comment(ctx context.Context, key string, number int, earlier int64, body, mark string, done thread.Act) error {
 	return p.act(ctx, key, done.Hash, func() (thread.Act, bool, error) {
 		c, ok, err := p.Forge.Issues.FindComment(ctx, p.repo(), number, mark)
@@ -289,7 +281,6 @@ func (p *publisher) comment(ctx context.Context, key string, number int, earlier
 	})
 }
 
-// refused reports whether GitHub will always refuse something for one object.
 func (p *publisher) refused(ctx context.Context, err error) bool {
 	if isAny(err, forge.ErrForbidden, forge.ErrInvalid) {
 		return true
@@ -297,8 +288,8 @@ func (p *publisher) refused(ctx context.Context, err error) bool {
 	return p.deleted(ctx, err)
 }
 
-// attend answers and acknowledges new events while an attempt runs, under the attempt's lease. What it cannot do
-// now is done after the attempt. The publisher must be a copy of the step's.
+// attend answers new events while an attempt runs, under the attempt's lease. Failures wait until after the attempt.
+// The publisher must be a copy.
 func (p *publisher) attend(ctx context.Context) {
 	if err := p.load(ctx); err != nil {
 		p.log.Warn().Err(err).Msg("read the log during an attempt")
@@ -315,7 +306,7 @@ func (p *publisher) attend(ctx context.Context) {
 	}
 }
 
-// publishSaid posts agents' answers and plans, each as a comment where it was asked for.
+// publishSaid posts agents' answers and plans where users asked.
 func (p *publisher) publishSaid(ctx context.Context) error {
 	for _, a := range p.state.Attempts {
 		key := thread.SaidKey(a.N)
@@ -332,7 +323,6 @@ func (p *publisher) publishSaid(ctx context.Context) error {
 	return nil
 }
 
-// askedOn is the issue or pull request on which an attempt was requested.
 func (p *publisher) askedOn(n int) (number int) {
 	for _, r := range p.state.Feedback {
 		if r.Taken == n {
@@ -342,8 +332,8 @@ func (p *publisher) askedOn(n int) (number int) {
 	return cmp.Or(number, p.thread.Number)
 }
 
-// plan is the plan for the next attempt, if it has one: the comment at GitHub, or, after a failure, the previous
-// attempt's plan. refused says why it cannot be used.
+// plan returns the plan for the next attempt from the comment at GitHub, or after a failure from the previous
+// attempt. refused says why the plan cannot be used.
 func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, refused *thread.Decided, err error) {
 	made, order := s.pub.state.Plan()
 	if purpose != policy.ToChange || order == nil {
@@ -389,14 +379,12 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	return checkrun.PlanIn(c.Text), nil, nil
 }
 
-// refusePlan asks for another command, since the plan cannot be carried out.
 func refusePlan(why string) *thread.Decided {
 	d := thread.Refuse(policy.RulePlan, "Comment /pawl go again to carry out the plan as it is now, or /pawl plan for another one.", why)
 	d.Action = policy.DoAsk
 	return d
 }
 
-// editorWrites reports whether a comment's last editor may write to the repository.
 func (s *step) editorWrites(ctx context.Context, c forge.Said) (bool, error) {
 	by := c.Editor.Account()
 	if by == "" || c.Editor.Bot() {

@@ -18,24 +18,22 @@ import (
 )
 
 const (
-	// quiet is how long a commit's checks must be silent to count as finished: a dependent job begins some seconds
-	// after the job before it.
+	// quiet is how long checks must be silent to count as finished: a dependent job starts seconds later.
 	quiet = 10 * time.Second
-	// postponeMost is how long after the first failure further results postpone the look. Our choice.
+	// postponeMost is how long results may postpone the look. Our choice.
 	postponeMost = 10 * time.Minute
-	// settleMost is how long to wait for running checks after the first failure. Our choice.
+	// settleMost limits the wait for running checks after the first failure. Our choice.
 	settleMost = time.Hour
-	// maxRead limits the failing checks that are read and reported; the prompt counts the rest.
+	// maxRead limits the failing checks that are read and reported.
 	maxRead = 20
-	// maxNamed limits the failing tests named from a job's log.
+	// maxNamed limits the failing tests from a job's log.
 	maxNamed = 20
-	// toldLines and toldBytes limit the text about one check, and about all together.
+	// toldLines and toldBytes limit the text about one check and about all checks.
 	toldLines, toldBytes = 200, 12_000
 )
 
-// look reads the red checks of the last pushed commit once, when its checks have finished: which ones the work
-// caused, and which of those become feedback. It reports whether it logged something, and otherwise when to look
-// again; zero for never.
+// look reads the failed checks of the last pushed commit once they have finished. It logs their causes and the
+// resulting feedback. It reports whether it logged, or when to look again.
 func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
 	red, now := s.pub.state.Red(), s.pub.env.Now()
 	if len(red.Names) == 0 {
@@ -54,7 +52,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	l := &look{pub: s.pub, urgent: urgent}
 	next, err = l.at(ctx, red)
 	switch {
-	case final(err): // an attempt does not depend on it
+	case final(err): // attempts do not depend on it
 		l.pub.log.Warn().Err(err).Msg("the commit's failing checks could not be read")
 		return false, time.Time{}, nil
 	case err != nil:
@@ -69,8 +67,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	return true, time.Time{}, s.pub.lease.Append(ctx, thread.Batch{Events: l.events(now)})
 }
 
-// quietAt reports whether the checks have been silent for `quiet`, and otherwise when they will have been. A report
-// from the future came from a wrong clock.
+// quietAt reports whether the checks have been silent for `quiet`, or when they will have been.
 func quietAt(last, now time.Time) (next time.Time, is bool) {
 	since := now.Sub(last)
 	if since >= quiet || since <= -quiet {
@@ -79,8 +76,7 @@ func quietAt(last, now time.Time) (next time.Time, is bool) {
 	return last.Add(quiet), false
 }
 
-// lookAt reports whether to look at the checks now, and otherwise when. urgent says that results kept coming for so
-// long that the look waits no longer.
+// lookAt reports whether to look now, or when. urgent means that results kept coming for too long.
 func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
 	next, is = quietAt(red.Last, now)
 	if is {
@@ -96,8 +92,7 @@ func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
 	return next, false, false
 }
 
-// at reads and classifies the failing checks. While some still run, it returns when to look again, unless it is
-// urgent.
+// at reads and classifies failing checks. Unless urgent, it returns when running ones need another look.
 func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err error) {
 	l.all, err = l.pub.others(ctx, l.pub.state.Head)
 	if err != nil {
@@ -114,13 +109,11 @@ func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err erro
 
 const completed = "completed"
 
-// others lists other Apps' results on a commit.
 func (p *publisher) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
 	all, err := p.Forge.Checks.Latest(ctx, p.repo(), ref)
 	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == p.app.ID }), err
 }
 
-// look is one look at the checks of a commit.
 type look struct {
 	pub         *publisher
 	urgent      bool // do not wait for running checks
@@ -130,7 +123,7 @@ type look struct {
 	actions     *forge.Jobs // nil before the first use
 	found       []redCheck  // oldest first
 	reads       int         // checks read so far
-	again       bool        // failed jobs run again, and their results are pending
+	again       bool        // failed jobs were rerun
 }
 
 type redCheck struct {
@@ -140,7 +133,7 @@ type redCheck struct {
 	job       forge.FailedJob
 }
 
-// concluded is the common conclusion of all runs of a check (name and App); empty if they differ or some still run.
+// concluded returns the common conclusion of all runs of a check, or empty.
 func concluded(all []forge.CheckResult, of forge.CheckResult) (conclusion string) {
 	other := func(c forge.CheckResult) bool { return c.Name != of.Name || c.App.ID != of.App.ID }
 	for i, c := range slices.DeleteFunc(slices.Clone(all), other) {
@@ -176,7 +169,7 @@ func (l *look) classify(ctx context.Context, red thread.Red) error {
 	return l.repeat(ctx)
 }
 
-// compare reads the checks' conclusions on the base and, if that does not explain all, at the start of the work.
+// compare reads the checks' conclusions on the base and, if needed, at the start of the work.
 func (l *look) compare(ctx context.Context, failing []forge.CheckResult) (err error) {
 	l.baseRef = cmp.Or(l.pub.state.Snapshot.BaseRef, l.pub.state.Snapshot.DefaultBranch)
 	if len(failing) == 0 || l.baseRef == "" {
@@ -197,7 +190,6 @@ func (l *look) compare(ctx context.Context, failing []forge.CheckResult) (err er
 	return nil
 }
 
-// needsStart reports whether the checks at the start of the work say more than those on the base.
 func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
 	if began == "" {
 		return false
@@ -208,7 +200,7 @@ func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
 	return slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return !feedback.Failing(concluded(l.base, c)) })
 }
 
-// read classifies one failing check. It reads annotations and logs only if nothing else explains the failure.
+// read classifies a failing check. It reads annotations and logs only if needed.
 func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 	r := redCheck{RedCheck: thread.RedCheck{Name: c.Name, URL: c.HTMLURL}}
 	f := feedback.Failure{
@@ -250,8 +242,8 @@ func (l *look) add(r redCheck, f feedback.Failure) {
 	l.found = append(l.found, r)
 }
 
-// readJob reads a job of GitHub Actions: the failing tests as their runner names them, and the last lines of the
-// failed step, indented so that feedback.Outside does not read them as separate failures.
+// readJob reads a job's failing tests and the failed step's last lines, indented so that feedback.Outside reads no
+// further failures.
 func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.Failure) {
 	tests := testreport.NewReader()
 	var err error
@@ -285,8 +277,7 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 	r.log, f.Log, f.Tests = r.job.Lines, r.job.Lines, len(failures)
 }
 
-// annotations are a check run's messages in the form of feedback.Outside, "path:line: message": other levels than
-// failure are named, and further lines are indented. GitHub Actions reports nothing anywhere else.
+// annotations returns a check run's messages as "path:line: message". Levels other than failure are named.
 func (l *look) annotations(ctx context.Context, id int64) string {
 	notes, err := l.pub.Forge.Checks.Annotations(ctx, l.pub.repo(), id)
 	if err != nil {
@@ -306,8 +297,7 @@ func (l *look) annotations(ctx context.Context, id int64) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// repeat reruns the failed jobs of each workflow run once, if nobody did and the App may: what passes then is
-// flaky. It repeats nothing while a user waits for the thread.
+// repeat reruns each workflow run's failed jobs once. It does nothing while a user waits.
 func (l *look) repeat(ctx context.Context) error {
 	for i := range l.found {
 		r := &l.found[i]
@@ -320,13 +310,12 @@ func (l *look) repeat(ctx context.Context) error {
 		if note := l.pub.state.Acts[thread.RerunKey(r.job.Run)].Note; note != "" {
 			r.Reason += "; it was not run again: " + note
 		} else {
-			l.again = true // GitHub may not have begun it
+			l.again = true // GitHub may not have started it
 		}
 	}
 	return nil
 }
 
-// repeats reports whether a failed job should run again, or does already. The reason says why not.
 func (l *look) repeats(r *redCheck) bool {
 	if r.job.Attempt > 1 {
 		r.Reason += "; it was run again, and failed again"
@@ -342,7 +331,6 @@ func (l *look) repeats(r *redCheck) bool {
 	return !l.pub.state.Open()
 }
 
-// rerun reruns the failed jobs of a workflow run, once.
 func (l *look) rerun(ctx context.Context, run int64) error {
 	head := thread.Act{SHA: l.pub.state.Head}
 	find := func() (thread.Act, bool, error) {
@@ -358,7 +346,6 @@ func (l *look) rerun(ctx context.Context, run int64) error {
 	})
 }
 
-// events are the findings and, for failures of the work, the feedback.
 func (l *look) events(now time.Time) []thread.NewEvent {
 	checked := thread.Checked{SHA: l.pub.state.Head}
 	var mine []redCheck
@@ -385,7 +372,7 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
 }
 
-// told is the agent's text about failing checks: each has an equal share of the remaining bytes.
+// told describes failing checks for the agent, with equal shares of the bytes.
 func told(checks []redCheck) string {
 	var b strings.Builder
 	read := slices.DeleteFunc(slices.Clone(checks), func(r redCheck) bool { return r.was == "" })
@@ -398,7 +385,7 @@ func told(checks []redCheck) string {
 	return b.String()
 }
 
-// tell is the text about a check within these bytes and toldLines: its beginning, and the end of its log.
+// tell describes a check: its beginning, and the end of its log.
 func (r redCheck) tell(most int) string {
 	head := []string{fmt.Sprintf("Check run %q: %s%s", render.Line(r.Name, 200), r.was, render.When(r.URL != "", ", "+r.URL)), ""}
 	used := len(head[0])

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// reader collects an attempt's context in addition to its task, as of the time of the request.
+// reader collects an attempt's context as of the time of the request.
 type reader struct {
 	pub      *publisher
 	asked    time.Time
@@ -33,12 +33,12 @@ type reader struct {
 	pictured map[string]attempt.Item
 }
 
-// maxAsked limits the accounts whose permission is looked up for one attempt, newest first.
+// maxAsked limits the permission look-ups of an attempt, newest first.
 const maxAsked = 5
 
 const unread = "left out, since GitHub did not show them"
 
-// discussion is an attempt's context in addition to its task, work. The manifest names what GitHub does not show.
+// discussion returns an attempt's context besides its task, work. The manifest names what GitHub does not show.
 func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
 	if p.Forge == nil || p.Config.Context.MaxBytes == 0 {
 		return nil, nil
@@ -54,7 +54,6 @@ func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]at
 	return parts, nil
 }
 
-// concernsThread reports whether GitHub said something of the whole thread: it has moved, the App is gone, or must wait.
 func concernsThread(err error) bool {
 	var moved *forge.Moved
 	var limited *forge.RateLimited
@@ -64,7 +63,6 @@ func concernsThread(err error) bool {
 	return isAny(err, forge.ErrUninstalled, forge.ErrUnauthorized, thread.ErrLeaseLost)
 }
 
-// newReader takes from the log what was judged, and what programs wrote under a user's name.
 func (p *publisher) newReader(work []thread.Request) *reader {
 	r := &reader{
 		pub:      p,
@@ -143,7 +141,6 @@ func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part
 	return append([]attempt.Part{r.linked(ctx, append(linked, references(texts)...), numbers), shown}, parts...)
 }
 
-// said are comments or reviews, without Pawl's own, the task's, and later texts or edits.
 func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, total int) attempt.Part {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
 	left := map[string]int{}
@@ -179,7 +176,6 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 	return p
 }
 
-// notes counts the left-out items by reason.
 func notes(left map[string]int) (out []string) {
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		out = append(out, fmt.Sprintf("%d left out that were %s", left[why], why))
@@ -195,11 +191,9 @@ func (r *reader) item(ctx context.Context, s forge.Said) attempt.Item {
 	return item
 }
 
-// shows matches possible pictures in a text.
 var shows = regexp.MustCompile(`!\[|(?i)<img\b`)
 
-// pictures are the users' attachments. Attachments of users without write permission are plain files and not given
-// to the CLI at its start.
+// pictures returns users' attachments. The CLI receives only those of users with write permission.
 func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: "pictures", Share: 8, Files: map[string]string{}}
 	if shows.MatchString(d.Body) {
@@ -230,7 +224,6 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 	return p
 }
 
-// role is a user's role in the repository; empty without known write permission.
 func (r *reader) role(ctx context.Context, s forge.Said) string {
 	login := s.By.Account()
 	role, known := r.roles[login]
@@ -250,7 +243,6 @@ func (r *reader) role(ctx context.Context, s forge.Said) string {
 	return role
 }
 
-// mayWrite reports whether GitHub's data on a comment allow its author write permission.
 func mayWrite(s forge.Said) bool {
 	if s.By.Account() == "" || s.By.Bot() {
 		return false
@@ -258,18 +250,16 @@ func mayWrite(s forge.Said) bool {
 	return slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, s.Association)
 }
 
-// mayAsk reports whether another permission may be looked up.
 func (r *reader) mayAsk() bool { return r.asks > 0 && r.err == nil }
 
-// changedLater reports whether something was written, edited or hidden after the request.
 func (r *reader) changedLater(s forge.Said) bool {
 	return s.Hidden || s.At.After(r.asked) || !s.Edited.Before(r.asked)
 }
 
-// hunkLines is how many of a diff's last lines precede a remark on them.
+// hunkLines limits the diff lines before a remark.
 const hunkLines = 12
 
-// remarks are the unresolved review threads, each with its lines.
+// remarks returns unresolved review threads with their lines.
 func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: name, Of: d.Threads.Total, Share: 2}
 	left := map[string]int{}
@@ -315,7 +305,6 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 	return p
 }
 
-// files are the files that a pull request changes.
 func files(d forge.Discussion, of string) attempt.Part {
 	p := attempt.Part{Name: "changed files" + of, Of: d.Files.Total, Share: 8}
 	for _, f := range d.Files.Nodes {
@@ -324,7 +313,7 @@ func files(d forge.Discussion, of string) attempt.Part {
 	return p
 }
 
-// commits are a pull request's commits since the last attempt, or all before the first.
+// commits returns a pull request's commits since the last attempt.
 func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
 	p := attempt.Part{Name: "commits" + of, Share: 8}
 	var since time.Time
@@ -343,7 +332,6 @@ func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
 	return p
 }
 
-// reference matches a mention of another issue or pull request of the repository.
 var reference = regexp.MustCompile(`(?:^|[\s(\[,;:])#([1-9]\d{0,8})\b`)
 
 func references(texts []string) (numbers []int) {
@@ -356,7 +344,7 @@ func references(texts []string) (numbers []int) {
 	return numbers
 }
 
-// linked are the titles and descriptions of mentioned items, one level deep.
+// linked returns titles and descriptions of mentioned items.
 func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 	p := attempt.Part{Name: "linked issues and pull requests", Share: 4}
 	slices.Sort(numbers)

@@ -15,15 +15,13 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Bounds of the learned rows: a reward that is older, or has more after it, counts for nothing (0.99 to the power
-// of 1,000 is 0.00004).
+// Limits of learned rows. Older rewards count for nothing (0.99 to the power of 1,000 is 0.00004).
 const (
 	learnedAge  = 180 * 24 * time.Hour
 	learnedRows = 2000
 )
 
-// Learned is what all attempts of all threads say about the backends. It is cached for learnedFor: many threads may
-// wait for the same backend and look repeatedly.
+// Learned returns all attempts' results by backend, cached for learnedFor.
 func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
@@ -57,7 +55,7 @@ type learnedCache struct {
 	is learning.Learned
 }
 
-// fresh reports whether the cache still counts. A time in the future came from a wrong clock.
+// fresh reports whether the cache is current. Times in the future come from a wrong clock.
 func (c *learnedCache) fresh(now time.Time) bool {
 	if c.at.IsZero() {
 		return false
@@ -66,7 +64,7 @@ func (c *learnedCache) fresh(now time.Time) bool {
 	return age >= 0 && age < learnedFor
 }
 
-// choice is the function that chooses among several free backends. It reads nothing if there is no choice.
+// choice returns the function that chooses among several free backends.
 func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Option) policy.Choice, error) {
 	l := e.Policy.Learning
 	if len(e.Backends) < 2 {
@@ -77,7 +75,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	}
 	learned, err := s.pub.solver.Learned(ctx)
 	task, seed := s.pub.state.Task(s.pub.thread).Context(), seed(s.pub.thread, len(s.pub.state.Attempts)+1)
-	// A thread with a failed attempt is not used to explore.
+	// Threads with a failed attempt do not explore.
 	how := learning.How{Mode: l.Mode, Explore: len(s.pub.state.Attempts) == 0}
 	return func(options []policy.Option) policy.Choice {
 		for i, o := range options {
@@ -88,10 +86,10 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	}, err
 }
 
-// seed is the random seed for an attempt's backend, so that a repeated decision is the same.
+// seed makes repeated choices equal.
 func seed(t thread.ID, n int) uint64 { return policy.Hash(fmt.Sprintf("%s/%d", t, n)) }
 
-// learn writes the changed grades of the thread's attempts: after an attempt, and after people's acts on it.
+// learn stores changed grades of the thread's attempts.
 func (s *step) learn(ctx context.Context) (progress, error) {
 	for i, a := range s.pub.state.Attempts {
 		if a.EndedAt.IsZero() || a.NoAgent {
@@ -120,8 +118,7 @@ func (s *step) learn(ctx context.Context) (progress, error) {
 	return nothing, nil
 }
 
-// LearningReport is what was learned about the configured backends over all repositories, and the health of the
-// sources.
+// LearningReport describes learning about the configured backends, and the sources' health.
 type LearningReport struct {
 	// Mode is the configured mode, InForce the effective one.
 	Mode    policy.Mode             `json:"mode"`
@@ -133,9 +130,9 @@ type LearningReport struct {
 	FirstTries []learning.FirstTries `json:"first_tries"`
 	Rungs      []learning.Fired      `json:"rungs"`
 	Weeks      []learning.Week       `json:"weeks"`
-	// Similarities compares retries with the attempt before, in twentieths.
+	// Similarities compares retries with earlier attempts, in twentieths.
 	Similarities []int `json:"similarities"`
-	// Quarantined are the newest attempts that learning ignores, with the reasons.
+	// Quarantined lists the newest ignored attempts with reasons.
 	Quarantined []learning.Judged `json:"quarantined"`
 }
 
@@ -170,8 +167,7 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	}, nil
 }
 
-// rests is how long an arm is in cooldown on a repository: by loops there, or, by the scope, on any repository. A
-// runaway holds on its own repository alone.
+// rests returns an arm's cooldown on a repository. A runaway's applies to its own repository only.
 func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Rest, error) {
 	of := repo
 	if scope == policy.OfServer {

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// prepare fetches the repository and reads its configuration from the default branch. The second result says why
-// nothing can run.
+// prepare fetches the repository and its configuration. The second result says why nothing can run.
 func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, *thread.Decided, error) {
 	if nothingAsked(s.pub.state) && !s.pub.state.Updates() {
 		d := thread.Refuse(policy.RuleEmptyTask, "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
@@ -50,7 +49,7 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	return g, nil, err
 }
 
-// refusedPull says why Pawl cannot push to a pull request's branch; nil if it can, and for an issue.
+// refusedPull says why Pawl cannot push to a pull request's branch, or returns nil.
 func refusedPull(n thread.Details) *thread.Decided {
 	if !n.Pull {
 		return nil
@@ -67,7 +66,6 @@ func refusedPull(n thread.Details) *thread.Decided {
 	return nil
 }
 
-// ground is the thread's repository before a fetch.
 func (s *step) ground() *attempt.Ground {
 	return &attempt.Ground{
 		Lease:      s.pub.lease,
@@ -81,7 +79,7 @@ func (s *step) ground() *attempt.Ground {
 	}
 }
 
-// branchUnknown reports whether the log of an issue holds no push to the branch that Pawl works on.
+// branchUnknown reports whether an issue's log has no push to the branch.
 func (p *publisher) branchUnknown() bool {
 	if p.state.Snapshot.Pull {
 		return false
@@ -95,7 +93,6 @@ func (p *publisher) branchUnknown() bool {
 	return true
 }
 
-// nothingAsked reports whether neither the description nor a remark says what to do.
 func nothingAsked(s thread.State) bool {
 	if strings.TrimSpace(feedback.Content(s.Snapshot.Body)) != "" {
 		return false
@@ -105,8 +102,7 @@ func nothingAsked(s thread.State) bool {
 	})
 }
 
-// attempt runs one attempt from checkout to push. It is logged before it begins, and its receipt is logged whatever
-// happens. Its requests are acknowledged in the background.
+// attempt runs one attempt from checkout to push. It logs the start before, and the receipt in any case.
 func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	if again, err := s.outdated(ctx, d, r.ground); again || err != nil {
 		return err
@@ -167,7 +163,7 @@ func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Groun
 	return false, s.pub.env.Room()
 }
 
-// compose makes the attempt with its prompt. Nil without an error means that it was refused and logged.
+// compose returns the attempt with its prompt, or nil if it was refused and logged.
 func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attempt.Attempt, error) {
 	plan, refused, err := s.plan(ctx, d.Purpose)
 	if err != nil {
@@ -220,7 +216,6 @@ func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attem
 	return nil
 }
 
-// publishInBackground publishes the thread's state in the background of an attempt.
 func (p *publisher) publishInBackground(ctx context.Context) error {
 	err := p.publish(ctx)
 	if err != nil {
@@ -241,7 +236,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 	return err
 }
 
-// deliver pushes the work of an attempt that was handed over with its receipt. No new attempt follows.
+// deliver pushes the work of an attempt that was handed over with its receipt.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := s.newAttempt(begun.Started, s.ground())
 	a.Ground.Pins = s.pub.state.Pins()
@@ -258,7 +253,6 @@ func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	return s.finish(ctx, a, a.Deliver(ctx, s.pub.solver.Host.executor(a)))
 }
 
-// newAttempt is an attempt of the step's thread. Events during it are answered and acknowledged.
 func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Attempt {
 	copied := *s.pub
 	a := &attempt.Attempt{
@@ -279,8 +273,7 @@ func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Atte
 	return a
 }
 
-// reserve counts an attempt in the global ledgers before it begins. Policy saw room; the transaction knows whether
-// it is left, since attempts may have begun on any node.
+// reserve counts an attempt in the global ledgers in a transaction, since other nodes may have started attempts.
 func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
 	now := s.pub.env.Now()
 	e := thread.Entry{N: a.N, Installation: s.pub.state.Snapshot.Installation, Account: a.Account, At: now, Since: now.Add(-policy.Day)}
@@ -291,7 +284,6 @@ func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
 	})
 }
 
-// interrupt ends an attempt that was cut off with its process.
 func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	commit, err := s.pushed(ctx, a)
 	if errors.Is(err, git.ErrUnavailable) || ctx.Err() != nil {
@@ -317,8 +309,8 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	return cut.Interrupt(ctx, commit, left)
 }
 
-// pushed is the commit that an attempt pushed before it was cut off; empty for none. A push may have succeeded
-// without a log entry, so it checks the branch.
+// pushed returns the commit that a cut-off attempt pushed, or empty. It checks the branch, since the log may lack the
+// push.
 func (s *step) pushed(ctx context.Context, a thread.Attempt) (string, error) {
 	g, begun := s.ground(), thread.ActState{}
 	for key, act := range s.pub.state.Acts {

@@ -12,8 +12,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A step acquires two things for an attempt and releases them after it: one of the node's Slots, and, if the
-// account was limited, the account's probe, which one attempt of all nodes holds.
+// A step acquires a slot of this node and, on a limited account, the account's probe.
 
 // maxWaiting is how many steps of this process may wait in memory for a slot, acquireTime how long each. The next
 // attempt then starts as soon as one ends. Other steps wait in the log: a node with a free slot may claim their
@@ -63,7 +62,6 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 
 func (s *Solver) full() bool { return s.Slots != nil && len(s.Slots) == cap(s.Slots) }
 
-// entry is the account of a decision's backend and its limit of concurrent attempts; 0 for no limit.
 func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 	for _, b := range f.Backends {
 		if b.Name == d.Backend {
@@ -73,7 +71,7 @@ func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 	return "", 0
 }
 
-// bound is the limit of concurrent attempts on an account: one after a limit, even by one agent's word; 0 for none.
+// bound limits concurrent attempts on an account to one after a limit; 0 means no limit.
 func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecutive) }
 
 // later is a wait with only the time of the next look. The decision omits that time, so that a look in vain appends
@@ -81,7 +79,6 @@ func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecuti
 func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 	now, look, share, spread := s.pub.env.Now(), minLook, 2, releaseSpread
 	if rule == policy.RuleCrowded {
-		// Another node may have a free slot, and chance decides which node looks.
 		look, share, spread = crowdedLook, 8, crowdedLook
 	}
 	if s.awaits(rule) {
@@ -91,7 +88,6 @@ func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 	return &thread.Decided{Decision: policy.Decision{Action: policy.DoWait, Rule: rule, Reasons: policy.Because(rule, reason)}}
 }
 
-// wakeAt is when to look at the thread again after a decision; zero for never.
 func (s *step) wakeAt(d thread.Decided) time.Time {
 	if d.Action != policy.DoWait || !d.Until.IsZero() {
 		return d.Until
@@ -102,7 +98,6 @@ func (s *step) wakeAt(d thread.Decided) time.Time {
 	return s.next
 }
 
-// awaits reports whether the log ends with a wait by this rule.
 func (s *step) awaits(rule policy.Rule) bool {
 	d, n := s.pub.state.Decision, len(s.pub.state.Attempts)
 	if d == nil || d.Action != policy.DoWait || d.Rule != rule {
@@ -138,8 +133,8 @@ func (s *step) acquire(ctx context.Context, account string, most int) (release f
 	}), nil
 }
 
-// acquireProbe marks the thread as running on the account. It is false if the breaker has changed since most was
-// read, or as many run there already.
+// acquireProbe marks the thread as running on the account. It returns false if the breaker has changed or `most`
+// attempts run.
 func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool, error) {
 	breakers, err := s.pub.env.Store.Breakers(ctx)
 	if err != nil || bound(breakers[account]) != most {
@@ -148,7 +143,7 @@ func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool
 	return s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most)
 }
 
-// startOf is a thread's start after all waiting threads were woken together.
+// startOf spreads threads that were woken together.
 func startOf(t thread.ID) time.Duration { return dispersed(t, 1, startSpread) }
 
 // dispersed is a thread's place in a span of time. The seeds of threads with similar names are similar, so the finalizer
@@ -186,7 +181,7 @@ func (s *step) acquireSlot(ctx context.Context, account string, waits bool) (rel
 	return nil, nil
 }
 
-// releaseProbe gives the probe back, also while the process stops. An unreleased probe ends with the lease.
+// releaseProbe releases the probe even while the process stops.
 func (s *step) releaseProbe(ctx context.Context, account string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.StopTime)
 	defer cancel()

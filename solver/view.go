@@ -14,11 +14,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shownFeedback is how many judged remarks `why` shows.
 const shownFeedback = 20
 
-// View is the fold of a thread in checkrun's terms, with the shared state of its last backend. It renders nothing
-// itself.
+// View returns a thread's fold with the shared state of its last backend.
 func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 	_, state, err := thread.Load(ctx, s.Env.Store, t)
 	if err != nil {
@@ -71,7 +69,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	return f, s.verdicts(ctx, &f, l)
 }
 
-// State is a thread's state in the check runs' words.
+// State returns a thread's state for check runs.
 func State(st thread.State) checkrun.State {
 	d := st.Decision
 	_, running := st.Running()
@@ -97,7 +95,7 @@ func State(st thread.State) checkrun.State {
 	return checkrun.Stopped
 }
 
-// shown lists the attempts with their similarity to one of the two before in the same run.
+// shown lists the attempts and their similarity to earlier ones of the run.
 func shown(f *checkrun.View, t thread.ID, st thread.State, l policy.Limits) {
 	for i, a := range st.Attempts {
 		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues, Proposal: a.Proposal, NoAgent: a.NoAgent}
@@ -124,7 +122,6 @@ func shown(f *checkrun.View, t thread.ID, st thread.State, l policy.Limits) {
 	}
 }
 
-// gradeText describes an attempt's grade and its source, before validation.
 func gradeText(g learning.Grade) string {
 	if !g.Known {
 		return "none: " + g.Missing
@@ -136,7 +133,7 @@ func gradeText(g learning.Grade) string {
 	return fmt.Sprintf("%.2f, from %s", g.Value, strings.Join(from, ", "))
 }
 
-// verdicts adds the verdicts on the run and on its last finished attempt, with the limit that its account hit.
+// verdicts adds the verdicts on the run and on its last finished attempt.
 func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits) error {
 	var all []policy.Attempt
 	for _, a := range f.Attempts {
@@ -173,7 +170,6 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits
 	return nil
 }
 
-// judged lists the last remarks, oldest first, without Pawl's own.
 func judged(f *checkrun.View, st thread.State) {
 	all := slices.Clone(st.Feedback)
 	for _, r := range st.Ignored {
@@ -185,7 +181,6 @@ func judged(f *checkrun.View, st thread.State) {
 	f.Feedback = all[max(0, len(all)-shownFeedback):]
 }
 
-// threadURLOf is a thread's page; empty if the server has no public address.
 func (s *Solver) threadURLOf(t thread.ID) string {
 	if s.Env.Config.HTTP.PublicURL == "" {
 		return ""

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Added calls see for each line that a change from one tree or commit to another adds, also in binary files, with
-// the file's path and the line's number from 1 on; where paths are given, only in those.
+// Added calls see with path and number of each line that a change adds, also in binary files. paths limits the files.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
 	d := patchReader{see: see}
 	err := w.eachUpTo(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, '\n', d.line)
@@ -18,7 +17,7 @@ func (w *Workspace) Added(ctx context.Context, from, to string, see func(path st
 	return nil
 }
 
-// patchReader reads a patch without context, line by line.
+// patchReader reads a patch without context.
 type patchReader struct {
 	see           func(path string, n int, line string)
 	path          string
@@ -49,7 +48,7 @@ func (d *patchReader) line(line string) error {
 	return nil
 }
 
-// span reads a side of a hunk's header: "+4,2" and "-4,2" are the lines 4 and 5, "+4" one line.
+// span parses a side of a hunk's header: "+4,2" means lines 4 and 5, "+4" one line.
 func span(s string) (first, count int) {
 	from, many, more := strings.Cut(s[1:], ",")
 	first, _ = strconv.Atoi(from)

@@ -69,7 +69,6 @@ func created(dir string) bool {
 	})
 }
 
-// file is a small file of a git directory.
 type file struct{ name, content string }
 
 func files(branch string, bare bool) []file {
@@ -147,10 +146,8 @@ func (c *Cache) shallow(ctx context.Context, dir string) bool {
 	return err == nil && text == "true"
 }
 
-// fileOf is the cache's file of a fetched reference.
 func (c *Cache) fileOf(full string) string { return filepath.Join(c.dir, cacheRef(full)) }
 
-// fetchedBefore reports whether the remote had a reference at the last fetch.
 func (c *Cache) fetchedBefore(full string) bool {
 	_, err := os.Stat(c.fileOf(full))
 	return err == nil
@@ -185,7 +182,7 @@ func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
 	return err
 }
 
-// DefaultBranch asks the remote for its default branch, without refs/heads/.
+// DefaultBranch asks the remote for its default branch.
 func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 	out, err := c.run(ctx, command{args: []string{"ls-remote", "--symref", "--", r.URL, "HEAD"}, remote: &r})
 	if err != nil {
@@ -209,8 +206,8 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 // maxListed limits the folder of a file to read, in bytes: some 200,000 entries.
 const maxListed = 8 << 20
 
-// ReadFile is the content of a commit's regular file. A directory, a symbolic link or a missing path is
-// ErrNotExist; more than 1 MiB is ErrTooLarge.
+// ReadFile returns a regular file of a commit. Directories, links and missing paths are ErrNotExist; more than 1 MiB
+// is ErrTooLarge.
 func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("path %.200q: %w", name, ErrInvalid)
@@ -248,14 +245,12 @@ func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, erro
 	}
 }
 
-// object is one answer of cat-file --batch.
 type object struct {
 	kind    string // such as blob; empty for none
 	size    int    // in bytes
 	content []byte // less than size if the output ended before
 }
 
-// nextObject reads one answer, and returns it with the rest.
 func nextObject(asked string, out []byte) (object, []byte) {
 	if rest, missing := bytes.CutPrefix(out, []byte(asked+" missing\n")); missing {
 		return object{}, rest
@@ -273,7 +268,6 @@ func nextObject(asked string, out []byte) (object, []byte) {
 	return object{kind: fields[1], size: size, content: rest[:held]}, rest[min(size+1, len(rest)):]
 }
 
-// idBytes is the length of an object id in a tree.
 const idBytes = 20
 
 // hasFile reports whether a folder has a regular file of that name. Its entries are a mode, a space, a name, a NUL
@@ -304,7 +298,7 @@ func isFile(mode string) bool {
 	return false
 }
 
-// Files are a commit's wanted files, each as its mode, id and path.
+// Files returns the mode, id and path of each wanted file.
 func (c *Cache) Files(ctx context.Context, commit string, wanted func(path string) bool) (files []string, err error) {
 	list := command{args: []string{"ls-tree", "-r", "-z", "--full-tree"}, ids: []string{commit}}
 	err = c.each(ctx, list, func(entry string) error {
@@ -316,7 +310,6 @@ func (c *Cache) Files(ctx context.Context, commit string, wanted func(path strin
 	return files, err
 }
 
-// lockFile is the file that the cache's writer locks.
 const lockFile = "pawl.lock"
 
 // lock locks the cache for one writer among all goroutines and processes, until the file is closed: pass it to the
@@ -344,7 +337,7 @@ func complete(dir string) error {
 	return nil
 }
 
-// clean removes a killed git's files: with the lock held, nobody else can be using them.
+// clean removes a killed git's files under the lock.
 func (c *Cache) clean() error {
 	var stale []string
 	for _, pattern := range []string{"*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {

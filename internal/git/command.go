@@ -27,7 +27,6 @@ type program struct {
 	env []string
 }
 
-// with is git with additional environment.
 func (p program) with(env ...string) program {
 	return program{exe: p.exe, env: slices.Concat(p.env, env)}
 }
@@ -43,10 +42,9 @@ type command struct {
 	files  []*os.File // more descriptors that git keeps open while it runs
 }
 
-// defaultOutput limits the output of commands that answer with a few lines.
 const defaultOutput = 1 << 20
 
-// stderrTail limits the kept end of standard error, in bytes.
+// stderrTail limits the stored end of standard error, in bytes.
 const stderrTail = 16 << 10
 
 func findProgram() (program, error) {
@@ -69,7 +67,6 @@ func Version(ctx context.Context) (string, error) {
 	return line(p.run(ctx, command{args: []string{"version"}}))
 }
 
-// line is a command's one-line output.
 func line(out []byte, err error) (string, error) { return strings.TrimSpace(string(out)), err }
 
 // settings are passed to every git command with the highest precedence, so that nothing in a repository can
@@ -136,8 +133,8 @@ func environment(exe string) []string {
 	return env
 }
 
-// run executes git in its own process group, which dies with ctx. Output beyond the limit is an ErrTooLarge, with
-// the output up to there.
+// run executes git in a process group that dies with ctx. Output beyond the limit returns ErrTooLarge and the part
+// before.
 func (p program) run(ctx context.Context, c command) ([]byte, error) {
 	out := &limited{limit: c.limit}
 	if c.limit == 0 {
@@ -153,8 +150,7 @@ func (p program) run(ctx context.Context, c command) ([]byte, error) {
 	return out.buf, nil
 }
 
-// each executes git and calls f with every NUL-terminated record of its output. An error of f ends git and is
-// returned.
+// each calls f with each NUL-terminated record of git's output. An error of f ends git.
 func (p program) each(ctx context.Context, c command, f func(record string) error) error {
 	return p.eachUpTo(ctx, c, 0, f)
 }
@@ -208,7 +204,7 @@ func (p program) exec(ctx context.Context, c command, out io.Writer) (string, er
 	return stderr.String(), err
 }
 
-// exitCode is the exit status of git in err, or -1 if it did not get that far.
+// exitCode returns git's exit status, or -1.
 func exitCode(err error) int {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
@@ -262,34 +258,33 @@ func (r *records) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The kinds of errors, for errors.Is. Others are plain errors.
+// Kinds of errors, for errors.Is.
 var (
-	// ErrNotExist: the path is not a regular file of that commit.
+	// ErrNotExist means that the path is not a regular file of the commit.
 	ErrNotExist = errors.New("no such file in the commit")
-	// ErrEmpty: the repository has no branches yet.
+	// ErrEmpty means that the repository has no branches.
 	ErrEmpty = errors.New("the repository is empty: push a first commit to it")
-	// ErrAuth: the server refused the credential, or it may not do this.
+	// ErrAuth means that the server refused the credential.
 	ErrAuth = errors.New("the git server refused the credential")
-	// ErrNotFound: there is no such repository, or the credential may not see it.
+	// ErrNotFound means a missing or invisible repository.
 	ErrNotFound = errors.New("the git server knows no such repository")
-	// ErrUnavailable: the network or the server failed; a retry may help.
+	// ErrUnavailable means that the network or the server failed; a retry may help.
 	ErrUnavailable = errors.New("the git server could not be reached")
-	// ErrRejected: the branch is not where the caller thought it was.
+	// ErrRejected means that the branch has moved.
 	ErrRejected = errors.New("the branch has moved: fetch it and merge before pushing")
-	// ErrProtected: a rule of the server forbids this push (a protected branch, a workflow file without the
-	// workflows permission, a hook).
+	// ErrProtected means that a rule of the server forbids the push (protected branch, workflow permission, hook).
 	ErrProtected = errors.New("a rule of the repository forbids this push")
-	// ErrMalformed: git refuses an object that the server has, and will do so again.
+	// ErrMalformed means that git refuses an object of the server for good.
 	ErrMalformed = errors.New("git refuses an object of the repository")
-	// ErrTooLarge: a limit of this package was exceeded.
+	// ErrTooLarge means that a limit was exceeded.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnsafe: the work tree has something that git must not read.
+	// ErrUnsafe means that git must not read something in the work tree.
 	ErrUnsafe = errors.New("unsafe work tree")
-	// ErrInvalid: a name, address or id that git commands must not get.
+	// ErrInvalid means a name, address or id that git must not get.
 	ErrInvalid = errors.New("not acceptable")
 )
 
-// commandError is a failed git command. Its text ends with git's last lines, without credentials.
+// commandError is a failed git command without credentials.
 type commandError struct {
 	op     string // the subcommand, such as "fetch"
 	stderr string // redacted
@@ -305,7 +300,6 @@ func (e *commandError) Error() string {
 	return op + ": " + cmp.Or(e.stderr, e.cause.Error())
 }
 
-// Unwrap lets errors.Is see the kind, if any, and the cause.
 func (e *commandError) Unwrap() error { return errors.Join(e.kind, e.cause) }
 
 func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cause error) error {
@@ -325,8 +319,7 @@ func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cau
 	return e
 }
 
-// phrases maps texts of git and its HTTP helper under LC_ALL=C to a kind, first match wins. The texts are from
-// git's http.c, remote-curl.c and transport.c, from libcurl's strerror.c, and from GitHub's answers.
+// phrases maps texts of git, libcurl and GitHub under LC_ALL=C to kinds; the first match counts.
 var phrases = []struct {
 	kind  error
 	texts []string
@@ -347,7 +340,7 @@ func containsAny(s string, texts []string) bool {
 
 var userinfo = regexp.MustCompile(`(://)[^/\s@]+@`)
 
-// redact removes the remote's credential, and anything that looks like one, from git's output.
+// redact removes credentials from git's output.
 func redact(s string, remote *Remote) string {
 	if remote != nil && remote.Token != "" {
 		s = strings.NewReplacer(remote.Token, "[redacted]", remote.basic(), "[redacted]").Replace(s)
@@ -370,7 +363,6 @@ func lastLines(text string, n int) string {
 	return strings.Join(kept[max(0, len(kept)-n):], "; ")
 }
 
-// tooLarge is an ErrTooLarge with the thing and its limit.
 func tooLarge(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTooLarge, fmt.Sprintf(format, args...))
 }

@@ -23,8 +23,7 @@ type CommitSpec struct {
 	SigningKey  string    // an SSH key file without a passphrase; empty: not signed
 }
 
-// Commit makes a commit of a tree in the repository, such as Merge's, and returns its id. No hook runs and no
-// branch moves.
+// Commit commits a tree and returns the id. It runs no hook and moves no branch.
 func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	if err := checkIDs(append([]string{s.Tree}, s.Parents...)...); err != nil {
 		return "", fmt.Errorf("commit: %w", err)
@@ -53,8 +52,7 @@ func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	}))
 }
 
-// Merge merges two commits of the cache without a work tree. With conflicts it returns their paths, and the tree
-// has the conflict markers; neither is an error.
+// Merge merges two commits without a work tree. After conflicts it returns their paths and a tree with markers.
 func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	args := []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"}
 	out, err := c.run(ctx, command{args: args, ids: []string{ours, theirs}})
@@ -68,8 +66,7 @@ func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, co
 	return fields[0], fields[1:], nil
 }
 
-// Subjects are the last commits after since, up to a commit, that touched a path, each as its short id and its
-// first line; of merges only the merged ones.
+// Subjects returns short ids and first lines of the last commits after since that touched a path.
 func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--no-merges", "--format=%h %s", fmt.Sprintf("--max-count=%d", most)}
 	out, err := c.run(ctx, command{args: args, ids: []string{"^" + since, to}, paths: []string{path}})
@@ -79,7 +76,7 @@ func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) 
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-// LastSubjects are the first lines of the last commits that are no merges, the newest first.
+// LastSubjects returns first lines of the last non-merge commits, newest first.
 func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--no-merges", "--format=%s", fmt.Sprintf("--max-count=%d", most)}
 	out, err := c.run(ctx, command{args: args, ids: []string{commit}})
@@ -151,7 +148,7 @@ func touches(at, many, first, last int) bool {
 	return at+many > first
 }
 
-// MergeBase is the newest common commit of both histories; empty for none. It is cached, since it never changes.
+// MergeBase returns the newest common commit, or empty. It is cached.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
 	if a == b { // the usual case while the base has not moved
 		return a, nil
@@ -173,7 +170,7 @@ const (
 	modeLink = "160000" // to a commit of another repository
 )
 
-// change is one path that differs between two trees. Renames appear as a deletion and an addition.
+// change is a path that differs between two trees. Renames are a deletion and an addition.
 type change struct {
 	path         string
 	oldMode      string // such as 100644; 000000 for none
@@ -185,13 +182,11 @@ type change struct {
 // that follows as long again.
 const maxChanges = 200_000
 
-// differences are the changes from one tree or commit to another.
 type differences struct {
 	from, to string
 	list     []change
 }
 
-// treeOf is the tree of a commit that the checkout started from or made; others are returned unchanged.
 func (w *Workspace) treeOf(id string) string { return cmp.Or(w.trees[id], id) }
 
 // Same reports whether two trees or commits are known to have the same files.
@@ -233,7 +228,7 @@ func (w *Workspace) compare(ctx context.Context, from, to string) ([]change, err
 	return changes, err
 }
 
-// Paths are the deleted, edited and added paths of a change from one tree or commit to another.
+// Paths returns the deleted, edited and added paths of a change.
 func (w *Workspace) Paths(ctx context.Context, from, to string) (deleted, edited, added []string, err error) {
 	changes, err := w.changes(ctx, from, to)
 	for _, c := range changes {
@@ -257,8 +252,7 @@ var (
 	changedLines = slices.Concat(patch, []string{"--text", "-U0"})
 )
 
-// Diff is the unified diff between two trees or commits, cut at a line before limit bytes. No configured program
-// takes part.
+// Diff returns the unified diff of two trees or commits, cut at a line before limit bytes.
 func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (string, error) {
 	out, err := w.run(ctx, command{args: patch, ids: []string{from, to}, limit: limit})
 	if errors.Is(err, ErrTooLarge) {
