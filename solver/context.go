@@ -193,7 +193,7 @@ func (r *reader) item(ctx context.Context, s forge.Said) attempt.Item {
 
 var shows = regexp.MustCompile(`!\[|(?i)<img\b`)
 
-// pictures returns users' attachments. The CLI receives only those of users with write permission.
+// pictures returns users' attachments. The CLI receives only attachments of users with write permission.
 func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: "pictures", Share: 8, Files: map[string]string{}}
 	if shows.MatchString(d.Body) {
