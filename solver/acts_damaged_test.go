@@ -1,11 +1,14 @@
 package solver_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // tries works on what is due again and again for a day, and counts the steps.
@@ -73,6 +76,37 @@ func TestADamagedThreadAppendsNothingAndAsksGitHubRarely(t *testing.T) {
 				if n > 8*c.steps { // a client tries a call a few times
 					t.Errorf("%d times %s", n, call)
 				}
+			}
+		})
+	}
+}
+
+func TestAStepThatPanicsIsReportedOnce(t *testing.T) {
+	for _, kind := range []thread.Kind{thread.KindDecision, thread.KindAttemptStarted} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			a := askedFor(t)
+			reports := 0
+			a.before = func(b thread.Batch) error {
+				for _, e := range b.Events {
+					d, decided := e.Data.(*thread.Decided)
+					switch {
+					case decided && d.Rule == policy.RuleRepeatedError:
+						reports++
+					case e.Kind == kind:
+						panic("index out of range")
+					}
+				}
+				return nil
+			}
+			if steps := a.tries(); steps > 6*24 {
+				t.Errorf("%d steps in a day", steps)
+			}
+			if reports != 1 {
+				t.Errorf("reported %d times, want once", reports)
+			}
+			if s := a.StatusComment(1); !strings.Contains(s, "the server's log has the stack") {
+				t.Error(s)
 			}
 		})
 	}

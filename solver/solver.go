@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -98,7 +99,18 @@ func (s *Solver) newStep(t thread.ID, holder *lease.Holder, log zerolog.Logger) 
 	}}
 }
 
-var errPanicked = errors.New("the step panicked")
+var errPanicked = errors.New("Pawl's own code panicked; the server's log has the stack")
+
+// safely turns a panic into an error, so that it is retried with pauses and reported like any other.
+func (p *publisher) safely(do func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.log.Error().Any("panic", v).Str("stack", string(debug.Stack())).Msg("a step panicked")
+			err = fmt.Errorf("%w: %v", errPanicked, v)
+		}
+	}()
+	return do()
+}
 
 // loop does one effect after another until none is left for now.
 func (s *step) loop(ctx context.Context) error {
@@ -106,10 +118,15 @@ func (s *step) loop(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return s.lost(ctx, context.Cause(ctx))
 		}
-		var err error
-		again, err = s.effect(ctx)
-		if err != nil {
-			again, err = s.failed(ctx, err)
+		err := s.pub.safely(func() (err error) {
+			again, err = s.effect(ctx)
+			return err
+		})
+		if failure := err; failure != nil {
+			err = s.pub.safely(func() (err error) {
+				again, err = s.failed(ctx, failure)
+				return err
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("step %s: %w", s.pub.thread, s.lost(ctx, err))

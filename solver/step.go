@@ -245,7 +245,7 @@ func (s *step) inBackground(ctx context.Context, do func(*publisher, context.Con
 	var err error
 	s.background.Go(func() {
 		defer close(done)
-		err = do(&p, ctx)
+		err = p.safely(func() error { return do(&p, ctx) })
 	})
 	return func(ctx context.Context) error {
 		select {
