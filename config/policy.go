@@ -59,6 +59,8 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	between(s, "policy.restarts.backoff_cap", p.Restarts.BackoffCap, time.Second, maxWait)
 	between(s, "policy.restarts.max_per_thread_per_day", p.Restarts.MaxPerThreadPerDay, 1, maxPerDay)
 	between(s, "policy.usage_limit.max_consecutive", p.UsageLimit.MaxConsecutive, 1, maxTry)
+	between(s, "policy.headroom.hold_at", p.Headroom.HoldAt, 0.01, 1)
+	between(s, "policy.headroom.reserve", p.Headroom.Reserve, 0, p.Headroom.HoldAt)
 	s.validateSeverity(p.Severity)
 	s.addIf(
 		p.Stagnation.Similarity <= 0 || p.Stagnation.Similarity > 1,

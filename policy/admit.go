@@ -85,18 +85,23 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 }
 
 // hold is a reason why a backend cannot start now, with its end and its rule. Without a rule, only a user can end it.
+// No user overrides a firm one.
 type hold struct {
 	why   Reason
 	until time.Time
 	rule  Rule
+	firm  bool
 }
 
 func (f Facts) held(b Backend) *hold {
-	if full, by := b.Day.Full(); full != "" { // no user overrides it; its end is unknown
-		return &hold{why: Reason{Rule: by, Text: full}, rule: by}
+	if full, by := b.Day.Full(); full != "" { // its end is unknown
+		return &hold{why: Reason{Rule: by, Text: full}, rule: by, firm: true}
 	}
 	if f.mayProbe(b) {
 		return nil
+	}
+	if h := f.heldByHeadroom(b); h != nil {
+		return h
 	}
 	if h := f.heldByFailure(b); h != nil {
 		return h
@@ -120,9 +125,9 @@ func (f Facts) heldByFailure(b Backend) *hold {
 	_, open := f.breaker(b)
 	switch {
 	case waits && reset.After(b.Rest.Until):
-		return &hold{why, reset, RuleUsageLimit}
+		return &hold{why: why, until: reset, rule: RuleUsageLimit}
 	case waits:
-		return &hold{why, b.Rest.Until, RuleCooldown}
+		return &hold{why: why, until: b.Rest.Until, rule: RuleCooldown}
 	case open:
 		return &hold{why: why}
 	case fails && len(f.Fresh) == 0:
@@ -151,7 +156,7 @@ func (f Facts) heldByRest(b Backend) *hold {
 		return &hold{why: Reason{Rule: RuleRunaway, Text: why}}
 	case f.Now.Before(rest.Until) && !f.forced():
 		why := fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, rest.Class)
-		return &hold{Reason{RuleCooldown, why, rest.Until}, rest.Until, RuleCooldown}
+		return &hold{why: Reason{RuleCooldown, why, rest.Until}, until: rest.Until, rule: RuleCooldown}
 	}
 	return nil
 }
@@ -161,8 +166,11 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	wait := Decision{Action: DoWait, Hint: hintRoom}
 	for _, b := range candidates {
 		h := f.held(b)
-		if !h.dailyBound() {
+		switch {
+		case !h.firm:
 			wait.Hint = "Comment /pawl resume to try before that."
+		case h.rule == RuleHeadroom && wait.Hint == hintRoom:
+			wait.Hint = hintHeadroom
 		}
 		wait.Reasons = append(wait.Reasons, h.why)
 		if h.rule == "" {
@@ -188,8 +196,6 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	s.Reasons = wait.Reasons
 	return s
 }
-
-func (h *hold) dailyBound() bool { return h.rule == RuleCap || h.rule == RuleBudget }
 
 // nextLook returns when the thread checks a hold again. A daily limit's end is unknown: check every ten minutes.
 func (f Facts) nextLook(until time.Time) time.Time {

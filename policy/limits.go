@@ -6,6 +6,7 @@ import "time"
 // forbids everything; start from Defaults. "The incident" is the 1,249-restart loop that Pawl exists to prevent.
 type Limits struct {
 	Restarts    RestartLimits    `yaml:"restarts"`
+	Headroom    HeadroomLimits   `yaml:"headroom"`
 	UsageLimit  UsageLimits      `yaml:"usage_limit"`
 	Severity    SeverityLimits   `yaml:"severity"`
 	Stagnation  StagnationLimits `yaml:"stagnation"`
@@ -115,6 +116,7 @@ func Defaults() Limits {
 	return Limits{
 		Restarts:   RestartLimits{Max: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerThreadPerDay: 60},
 		UsageLimit: UsageLimits{MaxConsecutive: 3},
+		Headroom:   HeadroomLimits{HoldAt: 0.95, Reserve: 0.10},
 		Severity: SeverityLimits{
 			MinEdits: 40, MinRepeats: 8,
 			ModerateEdits: 60, ModerateRepeats: 15,

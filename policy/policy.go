@@ -68,8 +68,9 @@ type Backend struct {
 	CanEscalate   bool
 	Day           Ledger // the account's ledger; zero for no limit
 	Breaker       Breaker
-	Rest          Rest // the cooldown after an edit loop
-	Escalated     Rest // the cooldown of the escalated effort
+	Meters        []Meter // the account's usage windows
+	Rest          Rest    // the cooldown after an edit loop
+	Escalated     Rest    // the cooldown of the escalated effort
 }
 
 type Decision struct {

@@ -55,6 +55,7 @@ const (
 	RuleNoBackend      Rule = "no_backend"
 	RuleLimitBreaker   Rule = "usage_limit_breaker"
 	RuleAuthBreaker    Rule = "auth_breaker"
+	RuleHeadroom       Rule = "headroom"
 	RuleCooldown       Rule = "cooldown"
 	RuleRunaway        Rule = "runaway"
 	RuleBackoff        Rule = "backoff"
@@ -313,6 +314,11 @@ var words = map[Rule]Words{
 		Decides: []Action{DoStop},
 		Stops:   "the agent's login was rejected",
 		Help:    HelpResume,
+	},
+	RuleHeadroom: {
+		Decides: []Action{DoWait},
+		When:    "an attempt could reach a usage limit of the account; see `policy.headroom`",
+		Waits:   "room below a usage limit",
 	},
 	RuleCooldown: {
 		Decides: []Action{DoWait},

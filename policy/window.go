@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // Window is a reading of one usage window of an account, such as the five hours of a subscription.
 type Window struct {
@@ -11,5 +15,66 @@ type Window struct {
 	Length   time.Duration `json:"length_ns,omitempty"` // 0 if unknown
 }
 
-// Current reports whether the reading still holds: a window whose reset is unknown or over is unknown.
+// Current reports whether the reading still holds. After its reset a window is unknown, and so is one without a reset.
 func (w Window) Current(now time.Time) bool { return w.ResetsAt.After(now) }
+
+// resetJitter is the largest difference between two reports of one reset. Codex reports the seconds that are left.
+const resetJitter = time.Minute
+
+func (w Window) sameReset(o Window) bool { return w.ResetsAt.Sub(o.ResetsAt).Abs() <= resetJitter }
+
+// Since returns the share that was used since an earlier reading. known is false after a reset between the two.
+func (w Window) Since(earlier Window) (share float64, known bool) {
+	return max(0, w.Used-earlier.Used), w.sameReset(earlier)
+}
+
+// FullAt returns when the window will be full at its average rate so far. known is false if that is after the reset,
+// or if the provider reports no length.
+func (w Window) FullAt() (at time.Time, known bool) {
+	elapsed := w.Length - w.ResetsAt.Sub(w.SeenAt)
+	if w.Used <= 0 || elapsed <= 0 {
+		return time.Time{}, false
+	}
+	left := float64(elapsed) * (1 - w.Used) / w.Used
+	at = w.SeenAt.Add(time.Duration(max(0, left)))
+	return at, at.Before(w.ResetsAt)
+}
+
+// maxUses is how many attempts of a backend its typical use is read from: the last 20, our choice.
+const maxUses = 20
+
+// Meter is a usage window with what attempts used of it.
+type Meter struct {
+	Window
+	// Uses are the shares that the last attempts used, by backend, oldest first. Concurrent attempts on the account
+	// count in each.
+	Uses map[string][]float64 `json:"uses,omitempty"`
+}
+
+// Seen returns the meter after another reading. An older one changes nothing.
+func (m Meter) Seen(w Window) Meter {
+	if !w.SeenAt.Before(m.SeenAt) {
+		m.Window = w
+	}
+	return m
+}
+
+// Spent returns the meter after an attempt of a backend.
+func (m Meter) Spent(backend string, share float64) Meter {
+	uses := append(slices.Clone(m.Uses[backend]), share)
+	m.Uses = maps.Clone(m.Uses)
+	if m.Uses == nil {
+		m.Uses = map[string][]float64{}
+	}
+	m.Uses[backend] = uses[max(0, len(uses)-maxUses):]
+	return m
+}
+
+// Typical returns the median share that the last attempts of a backend used; 0 without one.
+func (m Meter) Typical(backend string) float64 {
+	uses := slices.Sorted(slices.Values(m.Uses[backend]))
+	if len(uses) == 0 {
+		return 0
+	}
+	return uses[len(uses)/2]
+}

@@ -348,6 +348,14 @@ func (n *node) Noted(ctx context.Context, t thread.ID) ([]byte, error) {
 	return with(n, ctx, "read note", func() ([]byte, error) { return n.store.Noted(ctx, t) })
 }
 
+func (n *node) Meters(ctx context.Context) (map[string][]policy.Meter, error) {
+	return with(n, ctx, "read usage windows", func() (map[string][]policy.Meter, error) { return n.store.Meters(ctx) })
+}
+
+func (n *node) PutReading(ctx context.Context, r thread.Reading) error {
+	return n.store.PutReading(ctx, r)
+}
+
 func (n *node) Breakers(ctx context.Context) (map[string]policy.Breaker, error) {
 	return with(n, ctx, "read breakers", func() (map[string]policy.Breaker, error) { return n.store.Breakers(ctx) })
 }

@@ -470,6 +470,10 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if err != nil {
 		return f, fmt.Errorf("breakers: %w", err)
 	}
+	meters, err := s.pub.env.Store.Meters(ctx)
+	if err != nil {
+		return f, fmt.Errorf("usage windows: %w", err)
+	}
 	rests, err := s.pub.solver.rests(ctx, s.pub.thread.Repo(), e.Policy.Severity.CooldownScope, now)
 	if err != nil {
 		return f, err
@@ -487,7 +491,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	f.Above = f.Limits.Ledgers(used)
 	for _, b := range e.Backends {
 		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.pub.thread.String()),
-			Day: f.Limits.Account(b.Account, used)}
+			Meters: meters[b.Account], Day: f.Limits.Account(b.Account, used)}
 		if arm.Rest = rests(b, b.Effort); arm.CanEscalate {
 			arm.Escalated = rests(b, b.EscalatedEffort)
 		}

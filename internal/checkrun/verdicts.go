@@ -130,6 +130,23 @@ func Rests(c thread.Cooldown, now time.Time) string {
 	return fmt.Sprintf("%s edit loop, %s", render.Label(c.Class), render.Left(now, c.Until))
 }
 
+// Window describes a reading of a usage window, with a forecast if it will be full before its reset.
+func Window(w policy.Window, now time.Time) string {
+	name := render.Line(w.Name, 40)
+	if !w.Current(now) {
+		return fmt.Sprintf("%s window: unknown since its reset; %s", name, lastSeen(w, now))
+	}
+	text := fmt.Sprintf("%s window: %.0f %% used, resets at %s", name, 100*w.Used, render.Instant(now, w.ResetsAt))
+	if full, before := w.FullAt(); before && full.After(now) {
+		text += ", full at " + render.Instant(now, full) + " at this rate"
+	}
+	return text + "; " + lastSeen(w, now)
+}
+
+func lastSeen(w policy.Window, now time.Time) string {
+	return "reported at " + render.Instant(now, w.SeenAt)
+}
+
 func severityOutlook(f View) []string {
 	s := f.Severity
 	grade := fmt.Sprintf("The attempt's grade is %.2f of 1.", clamp(s.Grade))

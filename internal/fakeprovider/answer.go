@@ -94,7 +94,7 @@ func send(w http.ResponseWriter, r *http.Request, wire protocol, t turn, set set
 	s := &stream{w: w, control: http.NewResponseController(w), ctx: r.Context()}
 	extra := map[string]string{}
 	if set["limit_headers"] == "1" {
-		extra = wire.headers(now)
+		extra = wire.headers(set.number("used", 92), now)
 	}
 	switch {
 	case a.kind == refused:

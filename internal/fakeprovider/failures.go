@@ -75,8 +75,8 @@ func (responses) failure(name string, set settings, now time.Time) failure {
 	return openAIFailure(name, set)
 }
 
-func (responses) headers(now time.Time) map[string]string {
-	return codexWindows("82.0", now.Unix()+1800, now)
+func (responses) headers(used int, now time.Time) map[string]string {
+	return codexWindows(strconv.Itoa(used)+".0", now.Unix()+1800, now)
 }
 
 // codexWindows returns the headers of Codex's five-hour and weekly windows.
@@ -101,7 +101,7 @@ func (chat) failure(name string, set settings, now time.Time) failure {
 	return openAIFailure(name, set)
 }
 
-func (chat) headers(time.Time) map[string]string {
+func (chat) headers(int, time.Time) map[string]string {
 	return map[string]string{"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "8", "x-ratelimit-reset-requests": "30m0s"}
 }
 
@@ -156,8 +156,10 @@ func (anthropic) failure(name string, set settings, now time.Time) failure {
 	return anthropicError(500, "api_error", "Internal server error", nil)
 }
 
-func (anthropic) headers(now time.Time) map[string]string {
-	return unified("allowed_warning", "five_hour", now.Unix()+1800, now)
+func (anthropic) headers(used int, now time.Time) map[string]string {
+	h := unified("allowed_warning", "five_hour", now.Unix()+1800, now)
+	h["anthropic-ratelimit-unified-5h-utilization"] = strconv.FormatFloat(float64(used)/100, 'f', -1, 64)
+	return h
 }
 
 // unified returns the headers of a Claude plan's limits.
@@ -254,4 +256,4 @@ func (gemini) failure(name string, set settings, now time.Time) failure {
 }
 
 // headers returns none: Gemini sends none before a limit is reached.
-func (gemini) headers(time.Time) map[string]string { return nil }
+func (gemini) headers(int, time.Time) map[string]string { return nil }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type Server struct {
 	settings map[string]string
 	requests recorder
 	failures map[string]int // bad answers by scenario URL
+	answered int            // good answers
 }
 
 // Start listens on a free loopback port.
@@ -77,7 +79,9 @@ func (s *Server) URL(scenario string) string { return s.base + "/s/" + scenario 
 //	reset_in       seconds until a usage limit resets (3600)
 //	retry_after    seconds that a short rate limit asks to wait (2)
 //	claim          window of an Anthropic limit: five_hour (default) or seven_day
-//	limit_headers  1 adds the headers of a limit that is nearly used up to good answers
+//	limit_headers  1 adds the headers of usage windows to good answers
+//	used           used percentage of the five-hour window in these headers (92)
+//	used_step      percentage that each good answer adds to it (0); from 100 on the provider refuses
 //	fails          bad answers before a scenario turns into edit-success; 0 is never
 //	edits          edits of the loops (26)
 //	script         steps of the scenario script, a list of Step in JSON
@@ -136,7 +140,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		reply(w, wire.failure("auth-401", s.settled(label), s.options.Now()))
 	default:
 		set := s.settled(label)
-		send(w, r, wire, t, set, s.answer(play, label, t, set), s.options.Now())
+		a := s.answer(play, label, t, set)
+		if set["used_step"] != "" {
+			a = s.meter(a, set)
+		}
+		send(w, r, wire, t, set, a, s.options.Now())
 	}
 }
 
@@ -169,6 +177,19 @@ func (s *Server) answer(play scenario, label string, t turn, set settings) answe
 		return editSuccess(t, set)
 	}
 	s.failures[label]++
+	return a
+}
+
+// meter counts a good answer in the five-hour window, and refuses it if the window is full.
+func (s *Server) meter(a answer, set settings) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := set.number("used", 92) + s.answered*set.number("used_step", 0)
+	if used >= 100 {
+		return answer{kind: refused, name: "usage-limit"}
+	}
+	set["used"] = strconv.Itoa(used)
+	s.answered++
 	return a
 }
 

@@ -18,7 +18,8 @@ type protocol interface {
 	// failure returns the provider's HTTP error.
 	failure(name string, set settings, now time.Time) failure
 	// headers are added to good answers when a limit is nearly used up.
-	headers(now time.Time) map[string]string
+	// headers report the used percentage of a window; nil for a provider without windows.
+	headers(used int, now time.Time) map[string]string
 	// stream writes a good or broken answer as events.
 	stream(s *stream, t turn, a answer, set settings, now time.Time)
 	// whole returns a good answer's body without a stream.

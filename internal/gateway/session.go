@@ -43,6 +43,8 @@ type Grant struct {
 	// OnLife is called for each sign of life: a byte of a good answer, or a request after an answer.
 	OnLife  func()
 	OnLimit func(policy.Limit) // called for each limit that counts; must not block
+	// OnWindows is called with the usage windows that an answer reports; it must not block. Nil ignores them.
+	OnWindows func([]policy.Window)
 }
 
 type Usage struct {

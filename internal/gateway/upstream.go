@@ -103,8 +103,19 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 		}
 		return nil, err
 	}
+	c.meter(resp.Header)
 	resp.Body = bodyOf(secret.MaskReader(alive{resp.Body, c, resp.StatusCode < 300}, c.grant.Provider.Key.Reveal()), resp.Body)
 	return resp, nil
+}
+
+// meter passes on the usage windows that an answer reports.
+func (c *call) meter(h http.Header) {
+	if c.grant.OnWindows == nil {
+		return
+	}
+	if windows := limit.Windows(h, c.gateway.Now()); len(windows) > 0 {
+		c.grant.OnWindows(windows)
+	}
 }
 
 // sends reports a request as a sign of life. A repeated request without an answer is none: a CLI may retry a dead

@@ -15,10 +15,12 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of a reading that makes sense, both our choice. The longest window known is a month.
+// Bounds of readings that make sense, all our choice. The longest window known is a month.
 const (
-	mostUsed = 10.0
-	longest  = 32 * 24 * time.Hour
+	// mostWindows is far above what any provider reports for one account.
+	mostWindows = 16
+	mostUsed    = 10.0
+	longest     = 32 * 24 * time.Hour
 )
 
 // A window has two headers with the same stem, or a share alone. Anthropic reports a fraction and Codex a percentage.
@@ -96,7 +98,7 @@ var (
 	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)
 )
 
-// nameOf is a window's name by a header's stem: what the provider calls it, with the length in place of a rank.
+// nameOf is a window's name by a header's stem: what the provider calls it, with the length instead of a rank.
 func nameOf(stem string, length time.Duration) string {
 	name := provider.ReplaceAllString(strings.ToLower(stem), "")
 	if length > 0 {
@@ -124,8 +126,14 @@ func sensible(all []policy.Window) []policy.Window {
 			all[i].Length = lengthOf(w.Name)
 		}
 	}
-	slices.SortFunc(all, func(a, b policy.Window) int { return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(b.Used, a.Used)) })
-	return slices.CompactFunc(all, func(a, b policy.Window) bool { return a.Name == b.Name })
+	slices.SortFunc(all, func(a, b policy.Window) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(b.Used, a.Used))
+	})
+	all = slices.CompactFunc(all, func(a, b policy.Window) bool { return a.Name == b.Name })
+	if len(all) == 0 {
+		return nil
+	}
+	return all[:min(len(all), mostWindows)]
 }
 
 func makesSense(w policy.Window) bool {

@@ -139,7 +139,7 @@ func harmless(word string, first bool) bool {
 	if first && opening.MatchString(word) {
 		return false
 	}
-	return strings.ContainsFunc(word, func(r rune) bool { return alphanumeric(r) || r > 127 })
+	return word == "%" || strings.ContainsFunc(word, func(r rune) bool { return alphanumeric(r) || r > 127 })
 }
 
 func alphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -44,6 +44,7 @@ const maxTitle = 200
 type Report struct {
 	Threads    []Thread              `json:"threads"`
 	LeftOut    int                   `json:"threads_left_out"`
+	Accounts   []Account             `json:"accounts"`
 	Breakers   []Breaker             `json:"breakers"`
 	Cooldowns  []Cooldown            `json:"cooldowns"`
 	Backends   []Backend             `json:"backends"`
@@ -107,6 +108,22 @@ type Breaker struct {
 	ResetsAt *time.Time `json:"resets_at"`
 }
 
+// Account is an account with the usage windows that its provider reported.
+type Account struct {
+	Name    string   `json:"name"`
+	Windows []Window `json:"windows"`
+}
+
+// Window is a usage window as its provider last reported it. After ResetsAt it is unknown.
+type Window struct {
+	Name     string     `json:"name"`
+	Used     float64    `json:"used"` // share; 1 is full
+	ResetsAt *time.Time `json:"resets_at"`
+	SeenAt   time.Time  `json:"seen_at"`
+
+	says string
+}
+
 // Cooldown describes a backend's cooldown in a repository.
 type Cooldown struct {
 	thread.Cooldown
@@ -144,6 +161,7 @@ type Backend struct {
 func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time, threads int) (Report, error) {
 	r := Report{
 		Threads:    []Thread{},
+		Accounts:   []Account{},
 		Breakers:   []Breaker{},
 		Cooldowns:  []Cooldown{},
 		Backends:   []Backend{},
@@ -200,11 +218,12 @@ func (r *Report) readThreads(ctx context.Context, s *solver.Solver, db *store.St
 
 func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.Store) error {
 	breakers, noBreakers := db.Breakers(ctx)
+	meters, noMeters := db.Meters(ctx)
 	cooldowns, noCooldowns := db.Cooldowns(ctx, "")
 	deliveries, noDeliveries := db.UnhandledDeliveries(ctx, maxDeliveries)
 	used, noUse := db.UsedByRepo(ctx, r.now.Add(-policy.Day))
 	clocks, noClocks := server.WrongClocks(ctx, db)
-	if err := cmp.Or(noBreakers, noCooldowns, noDeliveries, noUse, noClocks); err != nil {
+	if err := cmp.Or(noBreakers, noMeters, noCooldowns, noDeliveries, noUse, noClocks); err != nil {
 		return err
 	}
 	r.Clocks = clocks
@@ -212,6 +231,14 @@ func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.St
 		b := breakers[account]
 		_, open := b.Open(r.now, cfg.Policy.UsageLimit.MaxConsecutive)
 		r.Breakers = append(r.Breakers, Breaker{account, b, open, known(b.ResetsAt)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(meters)) {
+		a := Account{Name: name}
+		for _, m := range meters[name] {
+			says := checkrun.Window(m.Window, r.now)
+			a.Windows = append(a.Windows, Window{m.Name, m.Used, known(m.ResetsAt), m.SeenAt, says})
+		}
+		r.Accounts = append(r.Accounts, a)
 	}
 	for repo, list := range cooldowns {
 		for _, c := range list {
@@ -262,6 +289,11 @@ func (r Report) Print(w io.Writer) {
 	}
 	for _, b := range r.Breakers {
 		fmt.Fprintln(w, b.line(r.now))
+	}
+	for _, a := range r.Accounts {
+		for _, window := range a.Windows {
+			fmt.Fprintf(w, "account %s: %s\n", render.Line(a.Name, 200), window.says)
+		}
 	}
 	for _, l := range r.Levels {
 		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", render.Line(l.Level, 300), l)

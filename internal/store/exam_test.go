@@ -78,6 +78,8 @@ func questions() []question {
 		{"BreakersCountEveryUpdate", breakersCountEveryUpdate},
 		{"AClosedBreakerIsForgottenLoggedAndWakesWhoWaits", aClosedBreakerIsForgottenLoggedAndWakesWhoWaits},
 		{"CooldownsEnd", cooldownsEnd},
+		{"WindowsKeepTheNewestReadingAndEveryUse", windowsKeepTheNewestReadingAndEveryUse},
+		{"WindowsAreBoundedAndMayBeUnreadable", windowsAreBoundedAndMayBeUnreadable},
 		{"AGradeReplacesTheOneBefore", aGradeReplacesTheOneBefore},
 		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},
 		{"SharedBlobsCountEveryUpdate", sharedBlobsCountEveryUpdate},

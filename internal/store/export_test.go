@@ -5,6 +5,9 @@ import (
 	"net"
 )
 
+// MaxWindows limits the stored windows of an account.
+const MaxWindows = maxWindows
+
 // Postgres reports whether the database is PostgreSQL.
 func (s *Store) Postgres() bool { return s.postgres }
 

@@ -28,11 +28,18 @@ type accountsData struct {
 	frame
 	Counts     []count
 	Breakers   []held
+	Windows    []window
 	Cooldowns  []held
 	Day        []held            // last 24 hours: server, installations, repositories
 	Deliveries []thread.Delivery // unhandled deliveries
 	Done       []operated        // users' acts, newest first
 	Charts     []chart
+}
+
+// window is one usage window of an account. Used is a share, at most 1.
+type window struct {
+	Account, Text, Class string
+	Used                 float64
 }
 
 // held describes something that waits; Href may be empty.
@@ -56,6 +63,11 @@ func (p *pages) readAccounts(ctx context.Context, r *http.Request) (any, error) 
 	if err != nil {
 		return data, err
 	}
+	meters, err := p.Store.Meters(ctx)
+	if err != nil {
+		return data, err
+	}
+	data.Windows = p.windows(meters, data.Now)
 	cooldowns, err := p.Store.Cooldowns(ctx, "")
 	if err != nil {
 		return data, err
@@ -93,6 +105,22 @@ func (p *pages) readAccounts(ctx context.Context, r *http.Request) (any, error) 
 		}
 	}
 	return data, nil
+}
+
+func (p *pages) windows(meters map[string][]policy.Meter, now time.Time) []window {
+	var all []window
+	for _, account := range slices.Sorted(maps.Keys(meters)) {
+		for _, m := range meters[account] {
+			w := window{Account: render.Line(account, maxName), Text: checkrun.Window(m.Window, now), Used: min(m.Used, 1)}
+			if !m.Current(now) {
+				w.Used, w.Class = 0, "dim"
+			} else if m.Used >= p.Limits().Headroom.HoldAt {
+				w.Class = "waiting"
+			}
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 func (p *pages) breakerLines(all map[string]policy.Breaker, now time.Time) []held {

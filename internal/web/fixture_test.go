@@ -128,6 +128,14 @@ func (s *site) happened(issue string, at time.Time, kind thread.Kind, data any) 
 	s.mu.Unlock()
 }
 
+// reading stores a usage window of an account.
+func (s *site) reading(account string, w policy.Window) {
+	s.t.Helper()
+	if err := s.store.PutReading(s.t.Context(), thread.Reading{Account: account, Windows: []policy.Window{w}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func (s *site) leased(issue string, b thread.Batch) {
 	s.t.Helper()
 	lease, err := s.store.Acquire(s.t.Context(), s.thread(issue), "node")

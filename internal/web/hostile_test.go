@@ -45,6 +45,7 @@ func (s *site) attacked(issue string) {
 	s.happened(issue, now, thread.KindControl, order)
 	s.happened(issue, now, thread.KindActDone, thread.Act{Key: "pull_request", ID: 3, URL: "data:text/html,<script>alert(1)</script>", Note: evil})
 	s.happened(issue, now, thread.Kind(evil), json.RawMessage(`{}`))
+	s.reading(evil, policy.Window{Name: evil, Used: 0.5, SeenAt: now, ResetsAt: now.Add(time.Hour)})
 	s.leased(issue, thread.Batch{
 		Account: evil, Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Kind: policy.Ending(evil), Consecutive: 2} },
 		Cooldown: &thread.Cooldown{Backend: evil, Rest: policy.Rest{Class: policy.Class(evil), Until: now.Add(time.Hour)}, Thread: evil},

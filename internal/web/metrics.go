@@ -53,7 +53,7 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	s.node(ctx, out)
-	for _, read := range []func(context.Context, numbers) error{s.queue, s.breakers, s.day, s.cooldowns, s.backends} {
+	for _, read := range []func(context.Context, numbers) error{s.queue, s.breakers, s.windows, s.day, s.cooldowns, s.backends} {
 		if err := read(ctx, out); err != nil {
 			out <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 		}
@@ -122,6 +122,20 @@ func (s *scrape) breakers(ctx context.Context, to numbers) error {
 		to.give("breaker_open", "1 while the breaker blocks a backend account.", flag(open), of...)
 		if b.ResetsAt.After(now) {
 			to.give("limit_seconds_left", "Time until a backend account's limit resets, if known.", b.ResetsAt.Sub(now).Seconds(), of...)
+		}
+	}
+	return err
+}
+
+func (s *scrape) windows(ctx context.Context, to numbers) error {
+	meters, err := s.Store.Meters(ctx)
+	now := s.Now()
+	for account, windows := range meters {
+		for _, m := range windows {
+			if m.Current(now) {
+				to.give("account_used_ratio", "Used share of an account's usage window, as its provider last reported it.",
+					m.Used, "account", account, "window", m.Name)
+			}
 		}
 	}
 	return err

@@ -32,6 +32,8 @@ func TestMetricsOfStoreAndNode(t *testing.T) {
 	s.counters.TakeOver()
 	body := s.page("/metrics")
 	want := []string{
+		`pawl_account_used_ratio{account="main",window="5h"} 0.42`,
+		`pawl_account_used_ratio{account="main",window="7d"} 0.97`,
 		`pawl_attempts_running 1`,
 		`pawl_attempts_total{backend="codex",ending="completed",outcome="unverified"} 2`,
 		`pawl_breaker_consecutive{account="main",kind="usage_limit"} 3`,

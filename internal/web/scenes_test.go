@@ -104,6 +104,9 @@ func (s *site) limited() {
 		s.happened(it, at, thread.KindAttemptEnded, policy.Receipt{N: n, Ending: policy.UsageLimit, Outcome: policy.Outcome(policy.UsageLimit), StartTree: "a", EndTree: "a",
 			Detail: message, Evidence: 0xabc, Limit: &policy.Limit{Kind: "usage_limit", Message: message, ResetsAt: now.Add(5*time.Hour + 12*time.Minute)}, Exit: 1})
 	}
+	s.reading("main", policy.Window{Name: "5h", Used: 0.42, SeenAt: now.Add(-time.Minute), ResetsAt: now.Add(4 * time.Hour), Length: 5 * time.Hour})
+	s.reading("main", policy.Window{Name: "7d", Used: 0.97, SeenAt: now.Add(-time.Minute), ResetsAt: now.Add(30 * time.Hour), Length: 7 * 24 * time.Hour})
+	s.reading("spare", policy.Window{Name: "5h", Used: 0.8, SeenAt: now.Add(-6 * time.Hour), ResetsAt: now.Add(-time.Hour), Length: 5 * time.Hour})
 	s.leased(it, thread.Batch{
 		Account: "main", Breaker: func(policy.Breaker) policy.Breaker {
 			return policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: now.Add(5*time.Hour + 12*time.Minute), At: at}

@@ -49,6 +49,7 @@ type modelAccess struct {
 	refused  atomic.Pointer[policy.Limit] // why the breaker refused a call
 	last     gateway.Last                 // end of the last main call; set by close
 	living   atomic.Value                 // func() called at each sign of life
+	windows  windowLog
 
 	mu sync.Mutex
 	// reported sums use that agents such as opencode report step by step.
@@ -68,6 +69,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		return fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
 	}
 	p.Prices = p.PriceList()
+	c.beginWindows(ctx)
 	opened := c.Env.Gateway.Open(c.grant(ctx, p, end))
 	m.session.Store(opened)
 	c.hold(opened.Token())
@@ -102,6 +104,7 @@ func (c *checkout) grant(ctx context.Context, p config.Provider, end context.Can
 				tell()
 			}
 		},
+		OnWindows: m.windows.add,
 		OnLimit: func(policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
 				if ctx.Err() == nil {
@@ -271,6 +274,7 @@ func (c *checkout) keepNoting(ctx context.Context, end context.CancelCauseFunc) 
 	work.Go(func() {
 		for wait.For(ctx, spentInterval) == nil {
 			c.note(ctx, c.models.used())
+			c.noteWindows(ctx)
 			c.bound(ctx, end)
 		}
 	})

@@ -68,6 +68,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	// Verify commands may take long, and the process may end meanwhile.
 	endNotes()
 	c.note(ctx, spentIn(c.Receipt))
+	c.endWindows(ctx)
 	c.ranTests()
 	if err == nil && c.monitor.unrestored != nil {
 		cause = cmp.Or[error](cause, unusable{c.monitor.unrestored})

@@ -123,6 +123,14 @@ type Entry struct {
 	At, Since    time.Time
 }
 
+// Reading is what an attempt of a backend reports of its account's usage windows.
+type Reading struct {
+	Account, Backend string
+	Windows          []policy.Window
+	// Used are the shares that the attempt used, by window, once it has ended.
+	Used map[string]float64
+}
+
 // Cooldown keeps an arm from a repository after an edit loop.
 type Cooldown struct {
 	Backend string `json:"backend"`
@@ -214,6 +222,8 @@ type Store interface {
 	Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error)
 	Reserve(ctx context.Context, l Lease, e Entry, allow func(policy.Usage) bool) (bool, error)
 	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
+	Meters(ctx context.Context) (map[string][]policy.Meter, error)
+	PutReading(ctx context.Context, r Reading) error
 	Cooldowns(ctx context.Context, repo string) (map[string][]Cooldown, error)
 	PutGraded(ctx context.Context, r GradeRow) error
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)

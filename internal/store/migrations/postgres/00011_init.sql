@@ -56,6 +56,14 @@ CREATE TABLE breakers (
     state   TEXT NOT NULL     -- a policy.Breaker as JSON
 );
 
+CREATE TABLE windows (
+    account TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    state   TEXT NOT NULL,     -- a policy.Meter as JSON
+    PRIMARY KEY (account, name)
+);
+
 CREATE TABLE cooldowns (
     repo    TEXT   NOT NULL,
     backend TEXT   NOT NULL,

@@ -1,0 +1,43 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// A provider reports its windows with answers and with refusals.
+func TestUsageWindowsAreReported(t *testing.T) {
+	reset := testNow().Add(time.Hour).Truncate(time.Second)
+	headers := []string{
+		"Anthropic-Ratelimit-Unified-5h-Utilization", "0.92",
+		"Anthropic-Ratelimit-Unified-5h-Reset", fmt.Sprint(reset.Unix()),
+	}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   []policy.Window
+	}{
+		"an answer":  {plain(200, `{"content":[{"type":"text","text":"42"}],"stop_reason":"end_turn"}`, headers...), []policy.Window{{Name: "5h", Used: 0.92}}},
+		"a refusal":  {plain(429, `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, headers...), []policy.Window{{Name: "5h", Used: 0.92}}},
+		"no windows": {plain(200, `{"content":[{"type":"text","text":"42"}],"stop_reason":"end_turn"}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []policy.Window
+			s := open(t, Anthropic, newProvider(t, c.answer).URL, func(g *Grant) {
+				g.OnWindows = func(w []policy.Window) { got = append(got, w...) }
+			})
+			s.post(t, "/v1/messages", `{"model":"m","messages":[{"role":"user","content":"x"}]}`)
+			for i := range c.want {
+				c.want[i].SeenAt, c.want[i].ResetsAt, c.want[i].Length = testNow(), reset, 5*time.Hour
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}

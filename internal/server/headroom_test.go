@@ -1,0 +1,58 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/fakeprovider"
+)
+
+// Each attempt makes one call, which uses 20 % of a window.
+func TestNoAttemptBeginsThatWouldReachTheLimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	provider, err := fakeprovider.Start(fakeprovider.Options{Key: "sk-of-the-provider", Now: r.Clock.Now})
+	r.Must(err)
+	t.Cleanup(func() { provider.Close() })
+	provider.Set("limit_headers", "1")
+	provider.Set("used", "50")
+	provider.Set("used_step", "20")
+	r.Config = fmt.Sprintf("providers: [{name: fake, protocol: openai, base_url: %s/v1, key: sk-of-the-provider}]\n", provider.URL("says"))
+	r.Agent(`curl -sS -o /dev/null "$OPENAI_BASE_URL/responses" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' \
+	-d '{"model":"mock-model","input":"What is 6 times 7?"}'
+echo "$PAWL_THREAD" >> a.txt
+`, "provider: fake, model: mock-model")
+	r.Start()
+	for used := range 3 {
+		n := r.Solve(fmt.Sprintf("Issue %d", used), "Please add a line.")
+		if v := r.Idle(n); v.State != checkrun.Done {
+			t.Fatalf("issue %d: %s (%s %v), want done", used, v.State, v.Rule, v.Reasons)
+		}
+	}
+	n := r.Solve("One more", "Please add a line.")
+	v := r.Idle(n)
+	if v.State != checkrun.Waiting || v.Rule != "headroom" || v.Until.Sub(r.Clock.Now()) > 31*time.Minute || len(v.Attempts) > 0 {
+		t.Fatalf("%s (%s %v) until %s, want a wait for the reset and no attempt", v.State, v.Rule, v.Reasons, v.Until)
+	}
+	if why := v.Reasons[0].Text; why != "account mine: an attempt uses about 20 % of the 5h window; 5 % is left until" {
+		t.Errorf("it waits because %q", why)
+	}
+	if said := r.StatusComment(n); !strings.Contains(said, "an attempt uses about 20 % of the 5h window; 5 % is left until") ||
+		!strings.Contains(said, "The operator can raise `policy.headroom.hold_at`") {
+		t.Errorf("the status comment says\n%s", said)
+	}
+	if a := r.Status().Accounts; len(a) != 1 || a[0].Name != "mine" || len(a[0].Windows) != 2 || a[0].Windows[0].Used != 0.9 {
+		t.Errorf("accounts %+v, want mine at 90 %% of its first window", a)
+	}
+	if got := len(provider.Requests()); got != 3 {
+		t.Errorf("%d calls of the provider, want 3", got)
+	}
+	provider.Set("used", "0")
+	provider.Set("used_step", "1")
+	r.Clock.Reach(v.Until)
+	r.Sweep()
+	r.Await("the end", func() bool { return r.View(n).State == checkrun.Done })
+}

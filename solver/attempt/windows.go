@@ -1,0 +1,114 @@
+package attempt
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/lease"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// windowLog holds the usage windows that the provider reported during an attempt. The zero value is empty.
+type windowLog struct {
+	mu      sync.Mutex
+	first   map[string]policy.Window
+	last    map[string]policy.Window
+	changed bool // since the last write
+}
+
+// begin sets the readings from before the attempt.
+func (l *windowLog) begin(known []policy.Meter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.first, l.last = map[string]policy.Window{}, map[string]policy.Window{}
+	for _, m := range known {
+		l.first[m.Name] = m.Window
+	}
+}
+
+func (l *windowLog) add(windows []policy.Window) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range windows {
+		if earlier, known := l.first[w.Name]; !known || !sameWindow(earlier, w) {
+			l.first[w.Name] = w
+		}
+		l.last[w.Name] = w
+		l.changed = true
+	}
+}
+
+func sameWindow(a, b policy.Window) bool {
+	_, same := b.Since(a)
+	return same
+}
+
+// take returns the latest readings if they changed since the last call.
+func (l *windowLog) take() []policy.Window {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.changed {
+		return nil
+	}
+	l.changed = false
+	return l.latest()
+}
+
+// latest returns the latest readings. The caller holds the lock.
+func (l *windowLog) latest() []policy.Window {
+	var all []policy.Window
+	for _, w := range l.last {
+		all = append(all, w)
+	}
+	return all
+}
+
+// used returns the latest readings, and the share of each window that was used since the first one.
+func (l *windowLog) used() ([]policy.Window, map[string]float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	shares := map[string]float64{}
+	for name, w := range l.last {
+		if share, known := w.Since(l.first[name]); known {
+			shares[name] = share
+		}
+	}
+	return l.latest(), shares
+}
+
+// beginWindows reads what is known of the account's windows. Without it, an attempt's use counts from its first answer.
+func (c *checkout) beginWindows(ctx context.Context) {
+	meters, err := c.Env.Store.Meters(ctx)
+	if err != nil {
+		c.warnUnlessOver(ctx, err, "the account's usage windows are not known")
+	}
+	c.models.windows.begin(meters[c.Account])
+}
+
+// noteWindows stores new readings for all nodes.
+func (c *checkout) noteWindows(ctx context.Context) {
+	c.putReading(ctx, c.models.windows.take(), nil)
+}
+
+// endWindows stores the last readings and what the attempt used.
+func (c *checkout) endWindows(ctx context.Context) {
+	windows, used := c.models.windows.used()
+	c.putReading(ctx, windows, used)
+}
+
+func (c *checkout) putReading(ctx context.Context, windows []policy.Window, used map[string]float64) {
+	if len(windows) == 0 {
+		return
+	}
+	// Each transaction locks the rows in the same order.
+	slices.SortFunc(windows, func(a, b policy.Window) int { return strings.Compare(a.Name, b.Name) })
+	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
+		return c.Env.Store.PutReading(ctx, thread.Reading{Account: c.Account, Backend: c.Backend, Windows: windows, Used: used})
+	})
+	if err != nil {
+		c.warnUnlessOver(ctx, err, "the account's usage windows were not stored")
+	}
+}
