@@ -78,7 +78,7 @@ func (e *exam) environmentFiles() (all []secretPlace) {
 	// An error means a malformed pattern.
 	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(e.file), "*.env"))
 	for _, file := range slices.Concat(usualEnvironmentFiles, beside) {
-		// Others cannot read a file that this user cannot read.
+		// A file that this user cannot read is not readable by everyone.
 		text, _ := os.ReadFile(file)
 		if found := sets.FindSubmatch(text); found != nil {
 			all = append(all, secretPlace{file, string(found[1])})

@@ -110,8 +110,8 @@ func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.
 	return all, nil
 }
 
-// base returns the commit from which the thread's branch left its base branch. Without common history, base returns
-// the parent of Pawl's first commit.
+// base returns the commit from which the thread's branch left its base branch, or the base's tip during a merge. Without
+// common history, base returns the first recorded base of an attempt, or else this attempt's start.
 func (c *checkout) base(ctx context.Context) (string, error) {
 	if c.Ground.Merging != nil {
 		return c.Ground.Into, nil

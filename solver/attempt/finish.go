@@ -113,7 +113,8 @@ func (a *Attempt) saysOfAccount() policy.Ending {
 	return said
 }
 
-// tellBreaker logs the attempt's end for its account's breaker, unless the gateway already did.
+// tellBreaker logs the attempt's end for its account's breaker, unless the agent ended before a handover: then the
+// breaker has the end.
 func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
 	tells := ofAccount(said) || said == policy.Completed
 	if a.ended() || !tells {

@@ -26,7 +26,7 @@ type Ground struct {
 	// Remote returns the repository's remote. renew replaces a refused credential.
 	Remote func(ctx context.Context, renew bool) (git.Remote, error)
 	Branch string // the branch to change
-	// Unknown means that Pawl's branch name exists at GitHub without a logged push.
+	// Unknown means that Branch has Pawl's name, but the thread's log has no push to it.
 	Unknown bool
 	// Pins are commits that the branch must contain; otherwise Pawl asks users.
 	Pins []thread.Pin

@@ -112,8 +112,8 @@ func outweighs(last gateway.Last, said policy.Ending) bool {
 	}
 }
 
-// refused records a limit without a later answer. It overrides the agent's ending, unless the agent completed and
-// changed something. The account is limited in either case.
+// refused records a limit without a later answer. The limit overrides the agent's ending unless the agent completed.
+// Limits of the account count in either case.
 func refused(r *policy.Receipt, seen *policy.Limit) {
 	said := r.Ending
 	if said == policy.Completed {

@@ -211,7 +211,7 @@ func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
 	return all
 }
 
-// review counts the reviewers' feedback. Held feedback counts only if no other feedback accompanies it.
+// review counts the reviewers' feedback. Held feedback counts only together with a command.
 func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	commanded := slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" && !r.Held })
 	for _, r := range taken {
