@@ -27,6 +27,7 @@ type answer struct {
 	message   string
 	secondary bool  // a secondary limit by GitHub's message
 	limit     bool  // the message is about a limit
+	blocked   bool  // for legal reasons or by the terms of service
 	err       error // why the answer is unusable
 }
 
@@ -47,6 +48,7 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 		message := fullMessage(failed)
 		a.secondary = strings.Contains(strings.ToLower(message), "secondary rate limit")
 		a.limit = limitWords.MatchString(message) || limitWords.MatchString(failed.DocumentationURL)
+		a.blocked = failed.Block != nil
 		a.message = secret.Redact(clip(message, 1000))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -125,25 +126,30 @@ var explanations = map[int]explanation{
 	http.StatusRequestTimeout: unavailable,
 }
 
-// refusals map words in GitHub's 403 and 451 messages to explanations; the first match counts. Sources:
-// docs.github.com, "Troubleshooting the REST API", and public reports.
+// legallyBlocked explains answers with the field "block" (docs.github.com, responses 403 and 451).
+var legallyBlocked = explanation{"GitHub blocked this repository; its owner must contact GitHub's support", ErrForbidden}
+
+// refusals map GitHub's sentences in a 403 or 451 to explanations. A single word may come from a name or a rule.
+// Sources: docs.github.com, "Troubleshooting the REST API", and public reports.
 var refusals = []struct {
-	words string
+	sentence *regexp.Regexp
 	explanation
 }{
 	// atlassian/github-for-jira#961, renovatebot/renovate#20253.
-	{"ip allow list", explanation{"let this server's address into the organization's IP allow list; Pawl then continues by itself", ErrUnavailable}},
-	{"saml", explanation{"the organization's single sign-on refuses the App; one of its owners must authorize it, then Pawl continues by itself", ErrUnavailable}},
-	{"installation has been suspended", explanation{"the installation is suspended; unsuspend it on its settings page", ErrUninstalled}},
-	{"suspended", explanation{"GitHub suspended the account; its owner must contact GitHub's support", ErrUninstalled}},
-	{"archived", explanation{"the repository is archived; unarchive it to continue", ErrForbidden}},
-	{"access blocked", explanation{"GitHub blocked this repository; its owner must contact GitHub's support", ErrForbidden}},
-	{"unavailable due to", explanation{"GitHub blocked this repository; its owner must contact GitHub's support", ErrForbidden}},
-	{"user is blocked", explanation{"the account blocked the App's user; unblock it in the account's settings", ErrForbidden}},
-	{"locked", explanation{"a maintainer must unlock it", ErrForbidden}},
-	{"upgrade to", explanation{"the account's plan does not include this feature", ErrForbidden}},
-	{"administrative rules", explanation{notGitHub, ErrForbidden}},
+	{sentence(`.*has an IP allow list enabled\b`), explanation{"let this server's address into the organization's IP allow list; Pawl then continues by itself", ErrUnavailable}},
+	{sentence(`Resource protected by organization SAML enforcement`), explanation{"the organization's single sign-on refuses the App; one of its owners must authorize it, then Pawl continues by itself", ErrUnavailable}},
+	{sentence(`This installation has been suspended`), explanation{"the installation is suspended; unsuspend it on its settings page", ErrUninstalled}},
+	{sentence(`(?:Sorry\. )?Your account (?:was|is) suspended`), explanation{"GitHub suspended the account; its owner must contact GitHub's support", ErrUninstalled}},
+	{sentence(`Repository was archived`), explanation{"the repository is archived; unarchive it to continue", ErrForbidden}},
+	{sentence(`Repository (?:access blocked|unavailable due to)`), legallyBlocked},
+	{sentence(`User is blocked`), explanation{"the account blocked the App's user; unblock it in the account's settings", ErrForbidden}},
+	{sentence(`(?:.* because )?(?:the |this )?(?:issue|pull request|conversation|discussion) is locked\b`), explanation{"a maintainer must unlock it", ErrForbidden}},
+	{sentence(`Upgrade to `), explanation{"the account's plan does not include this feature", ErrForbidden}},
+	{sentence(`Request forbidden by administrative rules`), explanation{notGitHub, ErrForbidden}},
 }
+
+// sentence matches the start of a message.
+func sentence(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?i)^(?:` + pattern + `)`) }
 
 // missingHint names the permissions that GitHub asks for, or nothing.
 func missingHint(a answer) string {
@@ -157,8 +163,11 @@ func missingHint(a answer) string {
 func explain(a answer) (hint string, kind error) {
 	switch a.status {
 	case http.StatusForbidden, http.StatusUnavailableForLegalReasons:
+		if a.blocked {
+			return legallyBlocked.hint, legallyBlocked.kind
+		}
 		for _, r := range refusals {
-			if a.says(r.words) {
+			if r.sentence.MatchString(a.message) {
 				return r.hint, r.kind
 			}
 		}

@@ -158,6 +158,10 @@ func TestARefusalHintsAtItsReason(t *testing.T) {
 		{message(403, "Unable to create comment because issue is locked."), ErrForbidden, "unlock it"},
 		{message(403, "Repository access blocked"), ErrForbidden, "GitHub blocked this repository"},
 		{message(451, "Repository unavailable due to DMCA takedown."), ErrForbidden, "GitHub blocked this repository"},
+		{status(403, `{"message":"Sorry.","block":{"reason":"tos"}}`), ErrForbidden, "GitHub blocked this repository"},
+		{message(403, "The push was blocked by a rule."), ErrForbidden, "compare the App's permissions with app.yml"},
+		{message(403, "Workflows of suspended users cannot run."), ErrForbidden, "compare the App's permissions with app.yml"},
+		{message(403, "Branch upgrade to-archived is unlocked."), ErrForbidden, "compare the App's permissions with app.yml"},
 		{message(404, "Not Found"), ErrNotFound, "exists under this name and that the App is installed"},
 	} {
 		h, c := start(t)

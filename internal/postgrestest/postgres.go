@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -110,8 +111,8 @@ func (s *Server) Address(name string) string {
 }
 
 // Pooler starts a pgbouncer before the server, with a pool mode such as "transaction", and returns what a database is
-// opened by through it. It serves several clients by each connection to PostgreSQL.
-func (s *Server) Pooler(t testing.TB, mode string) (address func(name string) string) {
+// opened by through it. It serves several clients by each connection to PostgreSQL. settings are more lines of its file.
+func (s *Server) Pooler(t testing.TB, mode string, settings ...string) (address func(name string) string) {
 	t.Helper()
 	program := needs.Program(t, "pgbouncer")
 	dir, err := os.MkdirTemp(s.Dir, "pooler")
@@ -123,7 +124,7 @@ func (s *Server) Pooler(t testing.TB, mode string) (address func(name string) st
 	}
 	file := filepath.Join(dir, "ini")
 	text := fmt.Sprintf("[databases]\n* = host=%s user=pawl\n[pgbouncer]\npool_mode = %s\nauth_type = any\n"+
-		"unix_socket_dir = %s\nlisten_port = 5432\n", s.Dir, mode, dir)
+		"unix_socket_dir = %s\nlisten_port = 5432\n%s\n", s.Dir, mode, dir, strings.Join(settings, "\n"))
 	if err := errors.Join(err, os.WriteFile(file, []byte(text), 0o644)); err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ const postgresConns = 16
 // PostgreSQL's time limits, our choice. Without them a silent connection (failover, lost NAT entry) would hold its
 // caller for hours.
 const (
-	// connectTime limits a connection to one host; the address may set connect_timeout. A second host is reached
-	// within storeTime.
-	connectTime = 3 * time.Second
+	// connectTime limits a connection; the hosts of an address share it. It leaves a second of storeTime for the
+	// statement. The address may set connect_timeout, for each host.
+	connectTime = storeTime - time.Second
 	// pingTime limits the check of a pooled connection.
 	pingTime = time.Second
 	// statementTime limits a statement without an earlier deadline. Pawl's take milliseconds.
@@ -45,11 +45,20 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	}
 	config.RuntimeParams["application_name"] = "pawl"
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTime
+		config.ConnectTimeout = connectTime / time.Duration(hosts(config))
 	}
 	config.DialFunc = dialer().DialContext
 	config.Tracer = statements{}
 	return config, nil
+}
+
+// hosts counts the hosts of an address. The driver lists a host twice where it may connect with and without TLS.
+func hosts(config *pgx.ConnConfig) int {
+	all := map[string]bool{fmt.Sprint(config.Host, " ", config.Port): true}
+	for _, f := range config.Fallbacks {
+		all[fmt.Sprint(f.Host, " ", f.Port)] = true
+	}
+	return len(all)
 }
 
 // dialer makes connections that the kernel ends when their peer is gone.
@@ -199,21 +208,24 @@ const migrationLock = 0x7061776c
 func (s *database) migratePostgres(ctx context.Context) error {
 	config := s.config.Copy()
 	config.Tracer = nil
-	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen {
-		config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-			return conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", lockTime.Milliseconds())).Close()
-		}
+	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen && !s.pooled {
+		config.RuntimeParams["lock_timeout"] = fmt.Sprint(lockTime.Milliseconds())
 	}
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
+	if err := s.checkPool(ctx, db); err != nil {
+		return err
+	}
 	lock, err := db.BeginTx(ctx, s.options)
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer lock.Rollback() // nothing to undo
 	var only bool
-	const holds = `SELECT current_setting('transaction_read_only')::bool, set_config('idle_in_transaction_session_timeout', '0', true)`
-	if err := lock.QueryRowContext(ctx, holds).Scan(&only, new(string)); err != nil {
+	// Settings end with the transaction: a session's settings would reach other clients of a pooler.
+	const holds = `SELECT current_setting('transaction_read_only')::bool, set_config('idle_in_transaction_session_timeout', '0', true),
+		set_config('lock_timeout', coalesce(nullif(current_setting('lock_timeout'), '0'), $1), true)`
+	if err := lock.QueryRowContext(ctx, holds, fmt.Sprint(lockTime.Milliseconds())).Scan(&only, new(string), new(string)); err != nil {
 		return fmt.Errorf("ask PostgreSQL for its mode: %w", err)
 	}
 	if only {
@@ -223,6 +235,25 @@ func (s *database) migratePostgres(ctx context.Context) error {
 		return fmt.Errorf("wait for another server that migrates the database: %w%s", err, s.whoMigrates(ctx))
 	}
 	return s.migrate(ctx, db)
+}
+
+// checkPool reports a pooler that gives too few connections at once: the lock and a migration would wait for each other.
+func (s *database) checkPool(ctx context.Context, db *sql.DB) error {
+	if !s.pooled {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	first, err := db.BeginTx(ctx, nil)
+	if err == nil {
+		defer first.Rollback() // nothing to undo
+		err = db.QueryRowContext(ctx, "SELECT 1").Scan(new(int))
+	}
+	if err != nil {
+		return fmt.Errorf("the pooler gives no second connection: %w; set its pool size (default_pool_size of pgbouncer) to %d or more",
+			err, postgresConns+1)
+	}
+	return nil
 }
 
 // errOnlyReads means that the database accepts no writes.

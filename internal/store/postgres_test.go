@@ -171,3 +171,31 @@ func TestAPoolerIsAsGoodAsPostgreSQL(t *testing.T) {
 		t.Run(mode, func(t *testing.T) { nodesMayStartAtTheSameTime(t, p.Pooler(t, mode)(nameOf(p.emptyDatabase(t)))) })
 	}
 }
+
+func TestSmallPoolIsRefusedWithAHint(t *testing.T) {
+	p := startPostgres(t)
+	for _, mode := range []string{"transaction", "session"} {
+		address := p.Pooler(t, mode, "default_pool_size = 1")(nameOf(p.emptyDatabase(t)))
+		_, err := store.Open(t.Context(), address, store.Options{})
+		if err == nil || !strings.Contains(err.Error(), "default_pool_size") {
+			t.Errorf("a %s pool of one connection: %v", mode, err)
+		}
+	}
+}
+
+func TestMigrationLeavesNoSettingInAPooledSession(t *testing.T) {
+	p := startPostgres(t)
+	address := p.Pooler(t, "transaction", "default_pool_size = 3")(nameOf(p.emptyDatabase(t)))
+	s := must(store.Open(t.Context(), address, store.Options{}))(t)
+	defer s.Close()
+	db := rawDB(t, address+"&default_query_exec_mode=simple_protocol")
+	for range 3 {
+		held := must(db.BeginTx(t.Context(), nil))(t)
+		defer held.Rollback()
+		var timeout string
+		check(t, held.QueryRowContext(t.Context(), "SHOW lock_timeout").Scan(&timeout))
+		if timeout != "0" {
+			t.Errorf("a session keeps lock_timeout %s", timeout)
+		}
+	}
+}
