@@ -208,13 +208,13 @@ func commandAt(name string) int {
 }
 
 // NearestCommand returns the command closest to a mistyped word. Up to a third of its letters may differ (our
-// choice).
+// choice), so a word of one or two letters has no guess.
 func NearestCommand(word string) string {
 	if len(word) > maxMistyped {
 		return ""
 	}
 	word = strings.ToLower(word)
-	nearest, least := "", max(1, len(word)/3)+1
+	nearest, least := "", len(word)/3+1
 	for _, c := range Commands {
 		if d := distance(word, c.Name); d < least {
 			nearest, least = c.Name, d

@@ -46,8 +46,8 @@ func TestEveryCommandIsExplained(t *testing.T) {
 func TestAMistypedCommandHasANearest(t *testing.T) {
 	for word, want := range map[string]string{
 		"slove": "solve", "Solve": "solve", "retyr": "retry", "rety": "retry", "stopp": "stop", "esclate": "escalate",
-		"unpuase": "unpause", "us": "use", "goo": "go", "statsu": "status", "resum": "resume",
-		"fix": "", "deploy": "", "": "", "help": "", "x": "", "merge": "", "continue": "", "überall": "", strings.Repeat("solve", 50): "",
+		"unpuase": "unpause", "ues": "use", "goo": "go", "statsu": "status", "resum": "resume",
+		"fix": "", "deploy": "", "": "", "help": "", "x": "", "no": "", "us": "", "merge": "", "continue": "", "überall": "", strings.Repeat("solve", 50): "",
 	} {
 		if got := NearestCommand(word); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
