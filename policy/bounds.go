@@ -175,8 +175,8 @@ type Convergence struct {
 	MaxRounds int `yaml:"max_rounds"`
 	// BlockingRounds is the number of last rounds reserved for remarks that reviewers mark as blocking.
 	BlockingRounds int `yaml:"blocking_rounds"`
-	// MaxGrowth limits the growth of the work since its first review. Pull requests that never converged grew 3.5 to
-	// 5.9 times in three rounds (docs/verdicts.md).
+	// MaxGrowth limits the growth of the work since its first review. Pull requests that never converged grew to
+	// 3.5 to 5.9 times their first size after three rounds (docs/verdicts.md).
 	MaxGrowth int `yaml:"max_growth"`
 }
 

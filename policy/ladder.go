@@ -374,7 +374,7 @@ func (r Rung) Result() string {
 	return "did not help"
 }
 
-// OwnRung returns the recovery that an attempt itself is. Its cost is the attempt's cost. It recovered if it achieved
+// OwnRung describes an attempt that was itself a recovery. Its cost is the attempt's cost. It recovered if it achieved
 // what the last attempt that ended by itself did not.
 func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, bool) {
 	own := Rung{

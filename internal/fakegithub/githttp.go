@@ -174,7 +174,7 @@ func requestBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return io.ReadAll(body)
 }
 
-// answerV2 answers capabilities and ls-refs (gitprotocol-v2), which need no process. It returns false for other
+// answerV2 serves capabilities and ls-refs (gitprotocol-v2), which need no process. It returns false for other
 // requests.
 func (g gitCall) answerV2(w http.ResponseWriter, asked []string) bool {
 	if g.rest == "info/refs" {

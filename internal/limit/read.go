@@ -257,8 +257,8 @@ func (e Evidence) nameMatches(form *regexp.Regexp) bool {
 	return slices.ContainsFunc(e.Names, form.MatchString)
 }
 
-// namedUsage reports whether a name means used-up quota or money, such as billing_error. Since a "quota" may be a
-// minute's, a message about too much at once overrides it.
+// namedUsage reports whether a name means used-up quota or money, such as billing_error. A "quota" may be per
+// minute, so a message about too much at once overrides the name.
 func (e Evidence) namedUsage(said policy.Ending) bool {
 	return e.named(func(s sentence) bool {
 		elastic := strings.Contains(string(s), "quota")

@@ -139,5 +139,5 @@ func anySentence(text string, is func(sentence) bool) bool {
 	return false
 }
 
-// maxSentences limits the read sentences of a message. Refusals have up to five.
+// maxSentences limits the sentences read in a message. Refusals have up to five.
 const maxSentences = 40

@@ -16,7 +16,7 @@ type entry struct {
 	// Echo means that a wrapper reported the remark. After policy has stopped, it may concern the attempts that
 	// policy prevents.
 	Echo bool
-	// Untimed means that the recording has no time for it; At only orders.
+	// Untimed means that the recording has no time for it; At only gives the order.
 	Untimed bool
 }
 

@@ -60,7 +60,7 @@ var words = vocabulary(map[string]string{
 	"unsure":    "incomplete inconclusive",
 })
 
-// Words without their own count: verbs, other counted things, and fillers.
+// Words without their own count: verbs, names of other things, and fillers.
 const (
 	verbs  = "ran run executed completed complete finished done tried summary result results status"
 	others = "suites suite* files file* steps step* features feature* groups group* snapshots snapshot* containers container* build* " +

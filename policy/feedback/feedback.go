@@ -287,7 +287,7 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	return writtenByPawl(r, s), false
 }
 
-// writtenByPawl returns why Pawl or its agent wrote the text, under any login; else empty.
+// writtenByPawl returns the reason if Pawl or its agent wrote the text, under any login; else empty.
 func writtenByPawl(r Remark, s Scene) string {
 	switch {
 	case !mayBePawls(r, s):
