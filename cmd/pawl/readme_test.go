@@ -354,7 +354,7 @@ func TestWhatReadmeSaysIsSo(t *testing.T) {
 			}
 		}
 	}
-	screen, _, _ := strings.Cut(prose, "## How it works")
+	screen, _, _ := strings.Cut(file(t, "README.md"), "## How it works")
 	if n := len(strings.Fields(screen)); n > 250 {
 		t.Errorf("the first screen has %d words, want at most 250", n)
 	}
