@@ -99,7 +99,7 @@ func (s *Solver) newStep(t thread.ID, holder *lease.Holder, log zerolog.Logger) 
 	}}
 }
 
-var errPanicked = errors.New("Pawl's own code panicked; the server's log has the stack")
+var errPanicked = errors.New("a panic in Pawl's own code; the server's log has the stack")
 
 // safely turns a panic into an error, so that it is retried with pauses and reported like any other.
 func (p *publisher) safely(do func() error) (err error) {
