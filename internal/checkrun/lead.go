@@ -101,7 +101,7 @@ var marks = map[policy.Verification]string{
 func verifiedWords(f View, a Attempt, v *policy.Verified) string {
 	switch a.Verification() {
 	case policy.Proven, policy.Passed:
-		return " passes" + testCounts(a)
+		return passes(a) + testCounts(a)
 	case policy.Failed:
 		if names := policy.Names(v.Failing); len(names) > 0 {
 			return ": " + strings.Join(first(names, 5, "test", render.Code), ", ")
@@ -112,6 +112,18 @@ func verifiedWords(f View, a Attempt, v *policy.Verified) string {
 	default:
 		return ": " + render.Prose(a.VerifiedWords(f.Base))
 	}
+}
+
+// passes ends the sentence that begins with the deciding command. Its test counts are those of all commands.
+func passes(a Attempt) string {
+	commands := map[string]bool{}
+	for _, v := range a.Verify {
+		commands[v.Command] = true
+	}
+	if others := len(commands) - 1; others > 0 {
+		return " and " + policy.Plural(others, "other command") + " pass"
+	}
+	return " passes"
 }
 
 // testCounts are the known numbers of tests that passed, that failed before, and that prove the change.

@@ -31,6 +31,12 @@ func TestLeadShowsStateVerificationCostAndNextStep(t *testing.T) {
 		a.Outcome, a.Verify = policy.WorkVerified, goTest(policy.Verified{Passed: true, PassedTests: 212, Fixed: []string{"TestAdd"}})
 		a.Folders = []policy.Folder{{Path: ".", Files: 2, Added: 40, Removed: 7}, {Path: "sum", Files: 1, Added: 1}}
 	})
+	several := ready
+	several.Attempts = attempts(1, time.Minute, 0.1, func(a *Attempt) {
+		a.Outcome, a.Verify = policy.WorkVerified, goTest(policy.Verified{Passed: true, PassedTests: 212})
+		a.Verify = append(a.Verify, policy.Verified{Command: "npm test", Runner: "jest", Passed: true, PassedTests: 30})
+		a.Folders = []policy.Folder{{Path: ".", Files: 1, Added: 1}}
+	})
 	failing := base()
 	failing.State, failing.Rule, failing.Branch = Stopped, policy.RuleVerifyFailed, "pawl/issue-3"
 	failing.Attempts = attempts(3, 9*time.Minute, 1.10, func(*Attempt) {})
@@ -42,6 +48,12 @@ func TestLeadShowsStateVerificationCostAndNextStep(t *testing.T) {
 			"**Ready for review: #4** · 3 files, +41 −7",
 			"✅ `go test ./...` passes (212 tests; 1 failed before)",
 			"Cost so far: 2 attempts, 4 min, $0.38 of $50 today",
+			"**Next:** review #4, or comment what to change. `/pawl stop` ends the work.",
+		}},
+		{several, []string{
+			"**Ready for review: #4** · 1 file, +1 −0",
+			"✅ `npm test` and 1 other command pass (242 tests)",
+			"Cost so far: 1 attempt, 1 min, $0.10 of $50 today",
 			"**Next:** review #4, or comment what to change. `/pawl stop` ends the work.",
 		}},
 		{failing, []string{
