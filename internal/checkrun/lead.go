@@ -114,7 +114,7 @@ func verifiedWords(f View, a Attempt, v *policy.Verified) string {
 	}
 }
 
-// passes ends the sentence that begins with the deciding command. Its test counts are those of all commands.
+// passes ends the sentence that begins with the deciding command. Its test counts sum up all commands.
 func passes(a Attempt) string {
 	commands := map[string]bool{}
 	for _, v := range a.Verify {
