@@ -79,8 +79,8 @@ func aNewerSchemaIsRefused(t *testing.T, dsn string) {
 func aSchemaFromBeforeTheFirstReleaseIsRefused(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	check(t, s.Close())
-	must(rawDB(t, dsn).Exec("UPDATE goose_db_version SET version_id = 10 WHERE version_id = 11"))(t)
-	wantRefusal(t, dsn, "before the first release (schema 10)", "start with a new database")
+	must(rawDB(t, dsn).Exec("UPDATE goose_db_version SET version_id = 11 WHERE version_id = 12"))(t)
+	wantRefusal(t, dsn, "before the first release (schema 11)", "start with a new database")
 	_, err := store.Open(t.Context(), dsn, store.Options{Access: store.Reading})
 	if err == nil || !strings.Contains(err.Error(), "start with a new database") {
 		t.Errorf("for reading: %v", err)

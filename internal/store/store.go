@@ -113,7 +113,7 @@ func (s *Store) Close() error { return s.closeDB() }
 var migrations embed.FS
 
 // firstVersion is the schema of v0.1.0. Older ones cannot be read.
-const firstVersion = 11
+const firstVersion = 12
 
 // goose returns this program's migrations, and the newest version.
 func (s *database) goose(db *sql.DB) (p *goose.Provider, newest int64, err error) {
