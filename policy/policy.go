@@ -17,7 +17,7 @@ type Facts struct {
 
 	Attempts  []Attempt // the thread's finished attempts, oldest first
 	Handed    HandOver  // the attempt that was handed over and continues
-	Raised    int       // attempts before the last /pawl raise, which no longer count toward the daily limit
+	Raised    int       // number of attempts before the last /pawl raise; the daily limit leaves them out
 	Run       int       // the number of the current run
 	Above     []Ledger  // the global levels' ledgers; empty for no limit
 	Fresh     []Request // requests that no attempt has taken since the run's last stop

@@ -61,7 +61,7 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	return c, held.Close()
 }
 
-// created reports whether a cache has the files of initialise, which writes folders first.
+// created reports whether a cache has the files that initialise writes last.
 func created(dir string) bool {
 	return !slices.ContainsFunc(files("main", true), func(f file) bool {
 		have, err := os.ReadFile(filepath.Join(dir, f.name))
@@ -140,7 +140,7 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 	return found, c.checkEmpty(ctx, r)
 }
 
-// shallow reports whether a repository of this machine lacks a part of its history. git fetches no such branch.
+// shallow reports whether a local repository is a shallow clone. git fetches no branch from one.
 func (c *Cache) shallow(ctx context.Context, dir string) bool {
 	text, err := line(c.plain.run(ctx, command{args: []string{"-C", dir, "rev-parse", "--is-shallow-repository"}}))
 	return err == nil && text == "true"
@@ -326,7 +326,7 @@ func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// complete makes the cache where it is missing, incomplete or has other contents in its small files.
+// complete creates the cache, or rewrites its small files if one is missing or altered.
 func complete(dir string) error {
 	if created(dir) {
 		return nil

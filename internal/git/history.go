@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A checkout gets the whole history of its branch from a cache of up to fullCache. Copying 10 MB took 0.3 s, as long as
-// copying the last commits. From a larger cache it gets the last shortHistory commits, which show how people work here.
-// Builds derive a version from the newest tag, and tools compare with the base: the commits since those come too, each
-// if they are up to deepHistory.
+// From a cache of at most fullCache, a checkout gets the whole history of its branch: copying 10 MB took 0.3 s, as long as
+// copying the last commits. From a larger cache, it gets the last shortHistory commits. It also gets the commits since
+// the newest tag, which builds derive versions from, and since the base, which tools compare with: at most deepHistory
+// each.
 const (
 	fullCache    = 64 << 20 // bytes
 	shortHistory = 50
@@ -26,7 +26,7 @@ const (
 // history is the part of a branch's history that a checkout gets.
 type history struct {
 	whole   bool
-	commits []ancestor // newest first; only the first one of a whole history
+	commits []ancestor // newest first; a whole history has only the newest
 	tags    []tag
 }
 
@@ -36,7 +36,7 @@ type ancestor struct {
 	parents  []string
 }
 
-// tag is a reference below refs/tags/. Its id is the commit itself, or a tag object for the commit.
+// tag is a reference below refs/tags/. Its id names the commit, or an annotated tag's object.
 type tag struct{ ref, id, commit string }
 
 func (t tag) annotated() bool { return t.id != t.commit }
@@ -45,7 +45,7 @@ func (h history) has(commit string) bool {
 	return slices.ContainsFunc(h.commits, func(a ancestor) bool { return a.id == commit })
 }
 
-// history decides what a checkout of a commit gets. Its branch began from a commit, which may be empty.
+// history returns what a checkout of a commit gets. from is the commit where its branch began, or empty.
 func (w *Workspace) history(ctx context.Context, commit, from string) (h history, err error) {
 	bytes, err := w.cache.packed()
 	if err != nil {
@@ -84,8 +84,8 @@ func (w *Workspace) history(ctx context.Context, commit, from string) (h history
 	return h, nil
 }
 
-// sinceTag are the commits from the newest of some tags on. There are none if no recent commit has such a tag, or if
-// they are more than deepHistory.
+// sinceTag returns the commits since the newest of the tags; none if no recent commit has one, or if there are more than
+// deepHistory.
 func (w *Workspace) sinceTag(ctx context.Context, commit string, recent []ancestor, tags []tag) ([]ancestor, error) {
 	tagged := make(map[string]bool, len(tags))
 	for _, t := range tags {
@@ -99,7 +99,8 @@ func (w *Workspace) sinceTag(ctx context.Context, commit string, recent []ancest
 	if err != nil || len(deep) > deepHistory {
 		return nil, err
 	}
-	// A branch may have merged what is older than the tag. git counts that as newer unless it sees that the tag holds it.
+	// The branch may have merged a commit older than the tag. Without the history between the two, git describe would
+	// count that commit as newer.
 	place := make(map[string]int, len(recent))
 	for i, a := range recent {
 		place[a.id] = i
@@ -150,10 +151,10 @@ func (c *Cache) packed() (sum int64, err error) {
 	return sum, err
 }
 
-// maxTags is the number of a repository's tags up to which checkouts have some. The largest public ones have some 20,000.
+// maxTags limits a repository's tags; with more, checkouts get none. The largest public repositories have about 20,000.
 const maxTags = 50_000
 
-// hasTags reports whether the cache may have tags: most have none, which costs no process.
+// hasTags reports whether the cache may have tags. It starts no process, since most caches have none.
 func (c *Cache) hasTags() bool {
 	some, err := os.ReadDir(filepath.Join(c.dir, "refs", "tags"))
 	return err == nil && len(some) > 0
@@ -178,8 +179,8 @@ func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error)
 	return all, err
 }
 
-// pack copies the history of the branch into the agent's git directory, and no other object. It compresses nothing
-// again, which would take longer than the disk is worth.
+// pack copies only the branch's history into the agent's git directory. It does not compress again: that would take
+// longer than the saved disk space is worth.
 func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, dot string) error {
 	var wanted strings.Builder
 	ends := past.ends()
@@ -204,8 +205,9 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, d
 	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(strings.Join(ends, "\n")+"\n"), 0o600)
 }
 
-// ends are the commits where a history that is not whole stops: git takes them as commits without parents. A merge must
-// not be one, because its other parent would go. Its missing parents are ends instead, and come with their files.
+// ends returns the commits where a partial history stops. git treats them as commits without parents. A merge with one
+// packed parent is no end, because git would drop that parent too; its missing parents are ends, and are packed with
+// their files.
 func (h history) ends() (ends []string) {
 	if h.whole {
 		return nil
@@ -221,7 +223,7 @@ func (h history) ends() (ends []string) {
 	return slices.Compact(ends)
 }
 
-// writeRefs gives the agent's git directory the tags of its history, and origin/BASE where the branch began.
+// writeRefs writes the tags of the history, and origin/BASE at the commit where the branch began.
 func (w *Workspace) writeRefs(ctx context.Context, spec CheckoutSpec, past history, dot string) error {
 	var refs strings.Builder
 	for _, t := range past.tags {
@@ -254,20 +256,20 @@ func (w *Workspace) writeRefs(ctx context.Context, spec CheckoutSpec, past histo
 
 // When tags are fetched. Our choice.
 const (
-	tagsEach   = 10 * time.Minute // a build needs no version that is newer
+	tagsEach   = 10 * time.Minute // builds do not need newer tags
 	tagsTime   = 2 * time.Minute
 	tagsRest   = time.Hour        // after an error
-	tagsAtOnce = 1000             // git posts up to six names a tag, and more than 1 MiB in chunks, which some servers refuse
-	tagsHold   = 20 * time.Second // with the lock, for those; among 30,000 tags, a thousand took 5 s
+	tagsAtOnce = 1000             // git posts up to six names a tag; above 1 MiB it sends chunks, which some servers refuse
+	tagsHold   = 20 * time.Second // time with the lock for tagsAtOnce tags; a thousand of 30,000 took 5 s
 )
 
-// FetchTags brings the remote's tags of commits in the cache, unless it did so within the last minutes. It fetches no
-// other commit. An attempt can do without new tags.
+// FetchTags fetches the remote's tags of commits in the cache, unless it did so within tagsEach. It fetches no other
+// commit. Attempts can do without new tags.
 func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
 	stamp := filepath.Join(c.dir, "pawl.tags") // its time is when the tags were fetched last
 	if info, err := os.Stat(stamp); err == nil {
 		wait := tagsEach - time.Since(info.ModTime())
-		if wait > 0 && wait <= tagsEach+tagsRest { // else the clock was set back
+		if wait > 0 && wait <= tagsEach+tagsRest { // otherwise the clock was set back
 			return nil
 		}
 	}
@@ -288,7 +290,7 @@ func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
 	return err
 }
 
-// remoteTags are the remote's tags of commits in the cache, by reference.
+// remoteTags returns the remote's tags of commits in the cache, by reference.
 func (c *Cache) remoteTags(ctx context.Context, r Remote) (map[string]tag, error) {
 	all := map[string]tag{}
 	ask := command{args: []string{"ls-remote", "--tags", "--", r.URL}, remote: &r}
@@ -358,7 +360,7 @@ func (c *Cache) takeTags(ctx context.Context, r Remote, there map[string]tag) er
 	for _, step := range []struct {
 		args, lines []string
 	}{
-		{local, remove}, // first, because a tag may take the name as its folder
+		{local, remove}, // first: a new tag may use a removed name as its folder
 		{local, point},
 		{remote, fetch},
 	} {
@@ -371,7 +373,7 @@ func (c *Cache) takeTags(ctx context.Context, r Remote, there map[string]tag) er
 	return nil
 }
 
-// locked runs git with the lock of the cache for a short time.
+// locked runs git with the cache's lock, for at most tagsHold.
 func (c *Cache) locked(ctx context.Context, do command) error {
 	ctx, cancel := context.WithTimeout(ctx, tagsHold)
 	defer cancel()

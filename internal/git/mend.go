@@ -37,15 +37,15 @@ const (
 	sound    finding = "sound"
 	unknown  finding = "unknown"
 	damaged  finding = "damaged"
-	replaced finding = "replaced" // it was damaged
+	replaced finding = "replaced" // damaged, and deleted
 )
 
-// Damaged is where a damaged cache is put before it is deleted. A killed process may leave it.
+// Damaged returns the folder that a damaged cache is renamed to before it is deleted. A killed process may leave it.
 func Damaged(dir string) string { return dir + ".damaged" }
 
-// Mend deletes a damaged cache after an error that nothing else explains, so that the next Open begins an empty one. It
-// reports whether it did. Attempts borrow objects from the cache, so that it stays until the last of them has ended. A
-// check of the same cache that another goroutine or process began is not waited for.
+// Mend deletes a damaged cache after an error without another explanation, and reports whether it did. The next Open
+// creates an empty one. While attempts borrow objects from the cache, it stays. Mend does not wait for another
+// goroutine's or process's check of the same cache.
 func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	if ctx.Err() != nil || explained(cause) {
 		return false, nil
@@ -72,15 +72,16 @@ func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	}
 }
 
-// look checks a cache, and replaces it if it is damaged. The file has the result of the last check, and gets the new one.
+// look checks a cache, unless log holds a recent result, and replaces a damaged one. It writes the new result to log.
 func look(ctx context.Context, dir string, log *os.File) (found finding, why error) {
 	last, err := readCheck(log)
 	if err != nil {
 		return unknown, fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	if found, why = last.found, errUnknown; !last.counts() {
+	known := last.counts()
+	found, why = last.found, errUnknown
+	if !known {
 		found, why = check(ctx, dir)
-		last.found = ""
 	}
 	if ctx.Err() != nil {
 		return unknown, context.Cause(ctx)
@@ -88,17 +89,17 @@ func look(ctx context.Context, dir string, log *os.File) (found finding, why err
 	if found == damaged {
 		found, why = replace(ctx, dir, last.replaced)
 	}
-	if found == replaced {
+	switch {
+	case found == replaced:
 		last.replaced = time.Now()
-	}
-	if found == last.found { // a result counts from its check on
+	case known: // the file keeps the time of the check
 		return found, why
 	}
 	last.found = found
 	return found, errors.Join(why, last.write(log))
 }
 
-// counts reports whether the result makes a new check needless. A replaced cache has not been checked.
+// counts reports whether the result is recent enough to skip a check. A replaced cache has no result yet.
 func (c lastCheck) counts() bool {
 	switch c.found {
 	case sound, unknown, damaged:
@@ -107,11 +108,11 @@ func (c lastCheck) counts() bool {
 	return false
 }
 
-// lastCheck is the last check of a cache, as its file has it: "sound 1764379200" on a line.
+// lastCheck is the content of a cache's .checked file, such as "sound 1764379200".
 type lastCheck struct {
-	found    finding   // empty: there was no check
-	at       time.Time // of the file
-	replaced time.Time // when the cache was last replaced
+	found    finding   // empty without a check
+	at       time.Time // modification time of the file
+	replaced time.Time // last replacement of the cache
 }
 
 func readCheck(log *os.File) (c lastCheck, err error) {
@@ -124,7 +125,7 @@ func readCheck(log *os.File) (c lastCheck, err error) {
 		return c, err
 	}
 	var seconds int64
-	_, _ = fmt.Sscan(string(text), &c.found, &seconds) // noise is as no check
+	_, _ = fmt.Sscan(string(text), &c.found, &seconds) // an unreadable file counts as no check
 	c.at, c.replaced = info.ModTime(), time.Unix(seconds, 0)
 	return c, nil
 }
@@ -138,15 +139,15 @@ func (c lastCheck) write(log *os.File) error {
 	return err
 }
 
-// ago is the time since then. A time to come, which the clock was set back from, is as long ago.
+// ago returns the time since then. After the clock was set back, then lies in the future and counts as equally far away.
 func ago(then time.Time) time.Duration { return time.Since(then).Abs() }
 
-// replace deletes a damaged cache that nobody uses.
+// replace deletes a damaged cache that no attempt uses.
 func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 	if ago(last) < replaceEach {
 		return damaged, ErrDamaged
 	}
-	// A lock that cannot be opened is damaged as well, and nobody has it.
+	// If the lock file cannot be opened, it is damaged too, and no process holds it.
 	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), 0)
 	if errors.Is(err, wait.ErrLocked) {
 		return damaged, errBorrowed
@@ -168,11 +169,11 @@ func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 	if err := os.Rename(dir, gone); err != nil {
 		return damaged, fmt.Errorf("set a damaged clone aside: %w", err)
 	}
-	_ = Remove(gone) // what is left goes with the next one, or at the next start
+	_ = Remove(gone) // the next replacement or start deletes what is left
 	return replaced, nil
 }
 
-// borrow locks a cache against its replacement until the file is closed: shared among checkouts.
+// borrow keeps a cache from being replaced until the returned file is closed. Checkouts share the lock.
 func borrow(dir string, how int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "pawl.borrowed"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -185,8 +186,8 @@ func borrow(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// explained reports whether an error has a reason outside of the cache: it is of a kind of this package, or no error of
-// git and of the files that it works on.
+// explained reports whether an error has a cause outside the cache: it has one of this package's kinds, or it comes
+// neither from git nor from a file.
 func explained(err error) bool {
 	if failed, ok := errors.AsType[*commandError](err); ok {
 		return failed.kind != nil
@@ -195,7 +196,7 @@ func explained(err error) bool {
 	return !ofFile
 }
 
-// check looks for damage: quickly for missing objects and broken references, then in every object.
+// check first looks for missing objects and broken references, which is quick, and then reads every object.
 func check(ctx context.Context, dir string) (finding, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return damaged, nil
@@ -220,7 +221,7 @@ func check(ctx context.Context, dir string) (finding, error) {
 	return sound, nil
 }
 
-// tryFiles tries what Open and Checkout do with the files of a cache. A lock in use is no error.
+// tryFiles opens a cache's files as Open and Checkout do. A lock in use is no error.
 func tryFiles(ctx context.Context, dir string) error {
 	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), time.Second) // another process may be making the cache
 	if errors.Is(err, wait.ErrLocked) {
@@ -237,15 +238,15 @@ func tryFiles(ctx context.Context, dir string) error {
 	return errors.Join(complete(dir), borrowed.Close())
 }
 
-// misplaced reports whether a folder is in the place of a file or the other way round.
+// misplaced reports whether a folder stands where a file belongs, or a file where a folder belongs.
 func misplaced(err error) bool {
 	return errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// shortages are texts of errno(3), and of git, for a machine that lacks memory, processes, open files or a permission.
+// shortages are errno(3) and git messages for a lack of memory, processes, open files or permission.
 var shortages = []string{"ut of memory", "Cannot allocate memory", "Resource temporarily unavailable", "Too many open files", "Permission denied"}
 
-// judge reads the result of git fsck. A check that was killed, ran out of time or lacked memory proves no damage.
+// judge returns the finding of git fsck. A check that was killed, timed out or lacked memory is unknown.
 func judge(err error) finding {
 	failed, ofGit := errors.AsType[*commandError](err)
 	switch {
