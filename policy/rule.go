@@ -317,7 +317,7 @@ var words = map[Rule]Words{
 	},
 	RuleHeadroom: {
 		Decides: []Action{DoWait},
-		When:    "an attempt could reach a usage limit of the account; see `policy.headroom`",
+		When:    "a usage window of the account lacks room for an attempt; see `policy.headroom`",
 		Waits:   "room below a usage limit",
 	},
 	RuleCooldown: {

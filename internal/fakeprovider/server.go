@@ -141,7 +141,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		set := s.settled(label)
 		a := s.answer(play, label, t, set)
-		if set["used_step"] != "" {
+		if set["used_step"] != "" && !a.bad() {
 			a = s.meter(a, set)
 		}
 		send(w, r, wire, t, set, a, s.options.Now())

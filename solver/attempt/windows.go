@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -57,13 +58,11 @@ func (l *windowLog) take() []policy.Window {
 	return l.latest()
 }
 
-// latest returns the latest readings. The caller holds the lock.
+// latest returns the latest readings by name, so that all transactions lock their rows in one order. The caller holds
+// the lock.
 func (l *windowLog) latest() []policy.Window {
-	var all []policy.Window
-	for _, w := range l.last {
-		all = append(all, w)
-	}
-	return all
+	byName := func(a, b policy.Window) int { return strings.Compare(a.Name, b.Name) }
+	return slices.SortedFunc(maps.Values(l.last), byName)
 }
 
 // used returns the latest readings, and the share of each window that was used since the first one.
@@ -103,8 +102,6 @@ func (c *checkout) putReading(ctx context.Context, windows []policy.Window, used
 	if len(windows) == 0 {
 		return
 	}
-	// Each transaction locks the rows in the same order.
-	slices.SortFunc(windows, func(a, b policy.Window) int { return strings.Compare(a.Name, b.Name) })
 	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
 		return c.Env.Store.PutReading(ctx, thread.Reading{Account: c.Account, Backend: c.Backend, Windows: windows, Used: used})
 	})
