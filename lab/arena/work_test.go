@@ -97,7 +97,8 @@ var workers = []bot{
 			s.did(s.World.ClosePull(s.repo, s.pull, writer))
 			s.did(s.World.ReopenIssue(s.repo, s.pull, writer))
 		},
-		bound: bound{attempts: 1, why: none}},
+		// The comment and the check run may show each of the 12 closings and openings, besides the 5 writes of an attempt.
+		bound: bound{attempts: 1, writes: 5 + 12*2, why: none}},
 }
 
 // multipliers are bots that begin thread after thread; what is configured for a
