@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tokens counts one answer. Input includes cached tokens and cache writes, forHour those cached for an hour; output
-// includes reasoning. estimated is not from the provider.
+// tokens counts one answer. input includes cached tokens and cache writes. forHour is the part of written that is
+// cached for an hour. output includes reasoning. estimated is the part that the provider did not report.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
 	told                                               bool    // the provider reported usd
@@ -36,7 +36,7 @@ type answer struct {
 	messages    messagesTokens // counts of the Messages protocol
 }
 
-// nothing reports whether an answer ended well but empty.
+// nothing reports whether the model ended an answer without text or a tool call.
 func (a *answer) nothing() bool {
 	if a.useful() || a.failure != nil {
 		return false

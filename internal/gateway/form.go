@@ -12,12 +12,12 @@ import (
 type form struct {
 	// read reads an event or a whole answer. Nil if no model answers.
 	read func(e gjson.Result, a *answer)
-	// alive is the sign of life that an agent gets while an answer is held back, by CLI. Codex 0.169.0 gives a
-	// stream up after five minutes without an event; a comment is none. Claude Code counts no pings, which is why
-	// internal/agent makes it wait longer. OpenCode watches for bytes. Gemini CLI 0.61.0 fails on a comment and
-	// skips empty lines.
+	// alive is sent to the agent while its answer is held back. Codex 0.169.0 abandons a stream after five minutes
+	// without an event, and a comment is no event. Claude Code ignores pings, so internal/agent lengthens its
+	// timeout. OpenCode needs only bytes. Gemini CLI 0.61.0 fails on a comment but skips empty lines.
 	alive string
-	// turn changes a request for the second try: the other thinking mode and the nudge. It may be impossible.
+	// turn changes a request for the second try: it switches the thinking mode and adds the nudge. It returns false
+	// if that is impossible.
 	turn func(*draft, config.Model) bool
 	// sure is the field and value that request log-probabilities (OpenAI's and Google's references of 2025-11).
 	// Messages has none.
@@ -25,10 +25,10 @@ type form struct {
 	sureValue any
 	// limits lists fields that limit each answer; answers, fields that request several.
 	limits, answers []string
-	// local are the types of tools that the agent runs itself, as patterns with the dates that Messages appends:
-	// OpenAI's and Anthropic's references of 2026-08. Every other type is the provider's (it costs beyond tokens and
-	// reaches past the sandbox) or for a computer that no CLI here has. A tool search only covers the request's
-	// tools, wherever it runs. Only Codex offers a hosted tool by default (web_search, 0.169.0); Claude Code and
+	// local matches the types of tools that the agent runs itself (OpenAI's and Anthropic's references of 2026-08;
+	// Messages appends dates). The provider runs the other types: they cost more than tokens and act outside the
+	// sandbox, or they control a computer, which no supported CLI offers. Tool searches are local, because they only
+	// cover the request's tools. Only Codex 0.169.0 offers a hosted tool (web_search) by default; Claude Code and
 	// Gemini CLI search in separate calls.
 	local *regexp.Regexp
 }

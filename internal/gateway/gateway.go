@@ -15,7 +15,7 @@ import (
 
 const (
 	headerTime = 10 * time.Second // for a local client's headers
-	// idleTime keeps a connection for the next call. Agents run tools for minutes and then open a new one.
+	// idleTime keeps an idle connection open. Agents that run tools for longer open a new one.
 	idleTime = 2 * time.Minute
 	// maxHeader limits headers in bytes.
 	maxHeader = 64 << 10

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// sureTokens averages confidence over some three sentences.
+// sureTokens is the number of tokens over which confidence is averaged: about three sentences.
 const sureTokens = 64
 
 // sureness stores the log-probabilities of the last tokens of prose.

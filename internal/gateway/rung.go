@@ -124,7 +124,8 @@ func (a *answer) recovers(maxProse int) bool {
 	return a.text && a.prose <= maxProse
 }
 
-// beat records that the provider sent something. Without it the agent notices a silent provider.
+// beat records that the provider sent something, which Read passes on as a sign of life. After a silence the agent
+// gives up by itself.
 func (h *held) beat() {
 	select {
 	case h.alive <- struct{}{}:
@@ -237,7 +238,7 @@ func otherEffort(effort string, m config.Model) string {
 	return least
 }
 
-// turnResponses refuses conversations that the provider keeps: later references would miss the second try.
+// turnResponses refuses conversations that the provider stores: the stored one would lack the second try.
 func (d *draft) turnResponses(m config.Model) bool {
 	kept := d.get("store").Type == gjson.True || d.has("previous_response_id") || d.has("conversation")
 	if kept || d.get("tool_choice").Str == "none" {
@@ -255,7 +256,7 @@ func (d *draft) turnResponses(m config.Model) bool {
 	return true
 }
 
-// turnChat also inverts other servers' switches.
+// turnChat inverts the request's own thinking switch: OpenAI's effort or another server's field.
 func (d *draft) turnChat(m config.Model) bool {
 	several := count(d.get("n")) > 1
 	if several || !d.get("messages.0").Exists() || d.get("tool_choice").Str == "none" {

@@ -96,7 +96,7 @@ type Session struct {
 	atMost   float64       // USD, with models without a price at the highest price
 	reserved share         // maximum of calls in flight
 	freed    chan struct{} // closed when a reservation is released; nil without waiters
-	// Calls are numbered, so that answers show which limits have ended.
+	// Calls are numbered, because an answer to a later call shows that an earlier limit has ended.
 	numbered   int64            // last number
 	answered   map[string]int64 // last answered call by model
 	limitModel string           // limited model
@@ -200,8 +200,8 @@ func (c *call) answers() {
 	}
 }
 
-// fruitless limits consecutive empty answers and consecutive equal answered requests. Recorded healthy agents never
-// repeated either.
+// fruitless limits consecutive empty answers, and consecutive equal requests that were answered. Healthy recorded
+// agents produced no two in a row of either.
 const fruitless = 5
 
 // heard detects endless calls: an agent that ignores or abandons answers, or a provider with empty ones.

@@ -268,7 +268,7 @@ func (c *call) fail(f limit.Evidence) {
 		l.Message += "; look at " + source
 	}
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
-		isLimit = false // routers so refuse what the credit does not cover
+		isLimit = false // routers refuse a call whose maximum output the credit does not cover
 	}
 	counts := false
 	if isLimit && forms[c.route.kind].read != nil {
@@ -325,7 +325,8 @@ func (c *call) account(said *answer) {
 		Msg("the provider answered")
 }
 
-// stream returns a stream's events unchanged, each whole, without the gateway's own. Closing books the answer.
+// stream returns whole events unchanged, except for the usage event that the gateway requested. Close books the
+// answer.
 type stream struct {
 	*call
 	from   io.ReadCloser
@@ -333,7 +334,7 @@ type stream struct {
 	out    bytes.Buffer // read but not returned
 	err    error        // how it ended
 	said   answer
-	begins func() // called once when the model works
+	begins func() // called once, at the first event of a good answer
 }
 
 func (c *call) newStream(resp *http.Response) *stream {

@@ -152,7 +152,7 @@ func (s *Images) Use(ctx context.Context, digest string) (image Image, leave fun
 	}
 	l, leave, there := s.Store.Use(unpacked, hexOf(digest))
 	if !there {
-		return image, leave, fmt.Errorf("image %s: it was removed at once, since the images of this server take too much room", digest)
+		return image, leave, fmt.Errorf("image %s was evicted at once: this server's images exceed their size limit", digest)
 	}
 	return Image{filepath.Join(l.dir, "root"), l.Env}, leave, nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Attempt holds an attempt's inputs, tools and results. Every exported field is required.
+// Attempt holds an attempt's inputs, tools and results. Prompt, ContextFiles, Pictures and SigningKey may be empty.
 type Attempt struct {
 	Env    *Env
 	Config *config.Server // fixed at the start
@@ -43,7 +43,7 @@ type Attempt struct {
 	Release func()
 	// Attend answers and acknowledges events during the attempt.
 	Attend func(context.Context)
-	// Allowed is called before the push: ErrRevoked if no requester may write any more.
+	// Allowed is called before each push. It returns ErrRevoked if no requester has write permission any more.
 	Allowed func(context.Context) error
 	Receipt policy.Receipt
 
@@ -159,8 +159,8 @@ func (a *Attempt) verifiable() bool {
 	}
 }
 
-// Deliver finishes a handed-over attempt: it pushes the work if GitHub lacks it and writes the receipt. No agent
-// runs.
+// Deliver finishes a handed-over attempt whose agent ended: it pushes the work if GitHub lacks it and completes the
+// receipt. No agent runs.
 func (a *Attempt) Deliver(ctx context.Context, e Executor) error {
 	a.executor = e
 	a.Receipt = *a.State.Unfinished.Receipt
@@ -190,7 +190,7 @@ func (a *Attempt) land(ctx context.Context, err error) error {
 	return nil
 }
 
-// completes reports whether the attempt only continues earlier work.
+// completes reports whether an earlier attempt left work for the same request. Then success needs no new change.
 func (a *Attempt) completes() bool {
 	f := a.State.Facts(a.Env.Now())
 	if running, ok := a.State.Running(); ok {

@@ -122,7 +122,7 @@ func (c *checkout) readAuthored(session string) {
 	}
 }
 
-// ownRemarks returns the remarks during the attempt that the agent itself posted.
+// ownRemarks returns the events of remarks that the agent itself posted during the attempt.
 func (a *Attempt) ownRemarks(events []thread.Event) []int64 {
 	var seqs []int64
 	for _, f := range a.meanwhile(events).Feedback {

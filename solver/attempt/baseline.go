@@ -16,8 +16,8 @@ import (
 )
 
 // VerifyBase builds the layer if needed and runs the verify commands on the branch's base. Ground.Before receives the
-// results. They are cached by commit, commands and layer, unless a command cannot work. After a stop there is neither
-// result nor error. refused says why the attempt cannot run.
+// results, which are cached by commit, layer, image and commands. Results of a command that cannot work are not cached.
+// After a stop there is neither result nor error. refused says why the attempt cannot run.
 func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err error) {
 	c, g := &checkout{Attempt: a}, a.Ground
 	if g.From != "" {

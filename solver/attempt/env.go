@@ -35,7 +35,7 @@ type Env struct {
 	Sandbox *sandbox.Sandbox
 	Layers  *ground.Store
 	Images  *ground.Images
-	// Node names this process in leases. Place names the folder that its sessions need.
+	// Node names this process in leases. Place names its data folder: only there can sessions continue.
 	Node, Place string
 	Now         func() time.Time
 	Log         zerolog.Logger
@@ -132,13 +132,11 @@ func (e *Env) Room() error {
 		e.Config.DataDir, left)
 }
 
-// A disk counts as full below 1/fullDisk of free space or inodes.
-const fullDisk = 20
-
-// Minimum free space and inodes for any attempt. Our choice.
+// A disk is full below leastRoom or leastFiles. A small disk needs only 1/fullDisk of its space and inodes. Our choice.
 const (
 	leastRoom  = 64 << 20 // bytes
 	leastFiles = 4096     // inodes
+	fullDisk   = 20
 )
 
 // free returns the remaining space and reports whether the disk is full.
@@ -155,7 +153,8 @@ func (e *Env) free() (left string, full bool, err error) {
 	return fmt.Sprintf("%d inodes", disk.Ffree), disk.Ffree < min(leastFiles, disk.Files/fullDisk), nil
 }
 
-// makeRoom removes a thread's HOME after an attempt that left the disk full. The next attempt starts a new session.
+// makeRoom removes a thread's HOME, and unused layers and images, after an attempt that left the disk full. The next
+// attempt starts a new session.
 func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 	if _, full, err := e.free(); err != nil || !full {
 		return

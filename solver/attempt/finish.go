@@ -113,8 +113,8 @@ func (a *Attempt) saysOfAccount() policy.Ending {
 	return said
 }
 
-// tellBreaker logs the attempt's end for its account's breaker, unless the agent ended before a handover: then the
-// breaker has the end.
+// tellBreaker adds the attempt's end to its account's breaker. If the agent ended before a handover, the breaker
+// already has it.
 func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
 	tells := ofAccount(said) || said == policy.Completed
 	if a.ended() || !tells {
@@ -129,7 +129,7 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy
 	}
 }
 
-// ended reports whether the agent ended before the handover. Its breaker then has the result.
+// ended reports whether the agent ended before the handover.
 func (a *Attempt) ended() bool { return a.State.Unfinished != nil && a.State.Unfinished.Receipt != nil }
 
 func bounded(l *policy.Limit) *policy.Limit {

@@ -25,7 +25,7 @@ const limitGrace = 10 * time.Second
 // inPlace is the longest wait during which the agent keeps running. Longer waits end the attempt.
 const inPlace = 30 * time.Second
 
-// cut ends an attempt whose work still counts. Its ending applies unless the agent's output decides.
+// cut ends an attempt whose work still counts. ending applies unless it is empty or the agent had completed.
 type cut struct {
 	ending  policy.Ending
 	why     string
@@ -42,7 +42,7 @@ func limitCut(l policy.Limit) cut {
 // fromBreaker marks limits that Pawl itself reported.
 const fromBreaker = "breaker"
 
-// modelAccess holds an attempt's access to its model. Backends that sign in themselves have no session.
+// modelAccess holds an attempt's access to its model. Agents that log in themselves have no session.
 type modelAccess struct {
 	endpoint agent.Endpoint
 	session  atomic.Pointer[gateway.Session]
@@ -52,12 +52,12 @@ type modelAccess struct {
 	windows  windowLog
 
 	mu sync.Mutex
-	// reported sums use that agents such as opencode report step by step.
+	// reported sums the use that agents such as OpenCode report after each step.
 	reported policy.Spent
 }
 
-// open gives the attempt access to its model. end is called if the agent sleeps until a reset. The caller must close
-// the access.
+// open gives the attempt access to its model. The access calls end at a limit and after fruitless calls. The caller
+// must close it.
 func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err error) {
 	b, m := c.backend(), &c.models
 	c.hold("")
@@ -119,8 +119,8 @@ func (c *checkout) grant(ctx context.Context, p config.Provider, end context.Can
 	return g
 }
 
-// limitedCall checks each model call. A used-up budget ends the attempt; a limited account is refused without asking
-// the provider.
+// limitedCall checks the budgets and the breaker before each model call. At a limit the gateway refuses the call
+// without asking the provider.
 func (c *checkout) limitedCall(ctx context.Context, end context.CancelCauseFunc) (policy.Limit, bool) {
 	c.note(ctx, c.models.used())
 	if why := c.bound(ctx, end); why != "" {
@@ -234,7 +234,8 @@ func spentNothing(w policy.Spent) bool {
 	return w.CostUSD == nil || *w.CostUSD == 0
 }
 
-// bound ends the attempt when the thread's or a global daily budget is used up. Calls in flight do not count yet.
+// bound ends the attempt when a daily budget is used up: the thread's, a global one or the account's. Calls in flight
+// do not count yet.
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
 	f := c.State.Facts(c.Env.Now())
 	f.Limits = c.Ground.Effective.Policy.Limits

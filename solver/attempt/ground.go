@@ -18,8 +18,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Ground holds a thread's repository, branches and configuration. The caller sets Lease, Log, Remote and Branch;
-// Fetch sets the others.
+// Ground holds a thread's repository, branches and configuration. The caller sets the fields up to Unfinished; Lease,
+// Log, Remote and Branch are required. Fetch sets the others unless their comments say otherwise.
 type Ground struct {
 	Lease *lease.Holder
 	Log   zerolog.Logger
@@ -85,7 +85,7 @@ func (g *Ground) readTitles(ctx context.Context) {
 	}
 	var err error
 	if g.Titles, err = g.cache.LastSubjects(ctx, g.settings, maxTitles); err != nil {
-		g.Log.Warn().Err(err).Msg("new titles follow no style: git does not list the last commits")
+		g.Log.Warn().Err(err).Msg("recent commit subjects cannot be read; new titles follow no style")
 	}
 }
 
@@ -209,7 +209,7 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 	}
 	g.settings, g.Into = tips[def], tips[g.Base]
 	if err := g.cache.FetchTags(ctx, g.remote); err != nil {
-		g.Log.Warn().Err(err).Msg("the repository's tags are not up to date; a build may take another version from them")
+		g.Log.Warn().Err(err).Msg("the repository's tags could not be fetched; a build may derive a wrong version from old tags")
 	}
 	return nil, g.inherit(ctx)
 }
@@ -217,7 +217,8 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 // maxInherited limits the inherited commits in a receipt.
 const maxInherited = 20
 
-// inherit lists an unknown branch's commits since its base, or since the default branch if the base is gone.
+// inherit lists an unknown branch's commits since its base, or since the default branch if the base is gone. Without
+// such commits the attempt starts from there.
 func (g *Ground) inherit(ctx context.Context) (err error) {
 	g.Inherited = nil
 	if !g.Unknown || g.Tip == "" {
@@ -303,7 +304,7 @@ func (g *Ground) rewritten(ctx context.Context) (*thread.Decided, error) {
 // maxSince limits the later changes shown for one remark, in bytes.
 const maxSince = 2 << 10
 
-// Since adds to review comments how their lines changed before the attempt's start.
+// Since adds to each review comment how its lines changed between its commit and the attempt's start.
 func (g *Ground) Since(ctx context.Context, parts []Part) error {
 	for _, p := range parts {
 		for i := range p.Items {
@@ -394,8 +395,8 @@ func (g *Ground) tip(ctx context.Context) (string, error) {
 	return tips[g.Branch], err
 }
 
-// spare refuses pushes to the default branch. It runs just before the push, since the default branch may have
-// changed.
+// spare refuses pushes to the default branch and to the pull request's base. It runs just before the push, since the
+// default branch may have changed.
 func (g *Ground) spare(ctx context.Context, known string) error {
 	def := ""
 	err := g.authorised(ctx, func() (err error) {

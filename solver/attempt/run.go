@@ -243,7 +243,8 @@ func process(p *sandbox.Process) agent.Process {
 	}
 }
 
-// missing reports an agent program that is missing or not executable. The operator must fix it.
+// missing reports an agent that cannot be started, for example without its program or provider. The operator must fix
+// the cause.
 func missing(err error) agent.Report {
 	return agent.Report{Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }

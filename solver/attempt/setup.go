@@ -25,8 +25,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// UseLayers stores layers and images in a folder. Layers are copied if the first use shows that they cannot be
-// mounted.
+// UseLayers stores layers in a folder and images next to it. Layers are copied if the first use shows that they cannot
+// be mounted.
 func (e *Env) UseLayers(dir string) {
 	e.Layers = ground.Open(dir, git.Remove, e.Now)
 	e.Images = ground.OpenImages(ImagesIn(filepath.Dir(dir)), e.Config.Images.Registries, git.Remove, e.Now)
@@ -83,7 +83,7 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 		if len(g.Effective.Verify) == 0 {
 			return nil, nil
 		}
-		// Files of the verify commands form a layer if no agent wrote the code that ran.
+		// Without a setup, files that the verify commands create form the layer, unless an agent wrote the code.
 		var err error
 		at = g.From
 		build, err = g.cache.IsAncestor(ctx, at, g.settings)
@@ -130,7 +130,7 @@ func (c *checkout) useLayer(key string) (*thread.Decided, error) {
 	defer leave()
 	switch {
 	case !ok && c.setsUp():
-		return nil, fmt.Errorf("layer %s: it was removed at once, since the layers of this server take too much room", key)
+		return nil, fmt.Errorf("layer %s was evicted at once: this server's layers exceed their size limit", key)
 	case !ok:
 		return nil, nil
 	case l.Failed != nil:

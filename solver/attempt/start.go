@@ -284,7 +284,7 @@ func (b *promptText) answered(attempts []thread.Attempt) {
 	}
 }
 
-// failed describes the last failed verification. Later attempts changed nothing.
+// failed describes the failures of the last attempt that changed or verified files.
 func (b *promptText) failed(attempts []thread.Attempt) {
 	last := attempts[0].Receipt
 	for _, a := range slices.Backward(attempts) {

@@ -63,14 +63,13 @@ func (t *Transcript) Close() error { return t.file.Close() }
 
 func (t *Transcript) Size() (int64, error) { return t.file.Seek(0, io.SeekEnd) }
 
-// Limits of the output read for one answer, and of a line.
+// Before reads gulp bytes at a time. Lines of longLine bytes are split.
 const (
 	gulp     = 64 << 10
 	longLine = 1 << 20
 )
 
-// Before returns at least `most` lines before an offset, if they exist within the read limit, and the start of the
-// first.
+// Before returns at least `most` lines before an offset, or all if there are fewer, and the offset of the first.
 func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, err error) {
 	var kept []byte // output from begin, not yet split
 	begin = end
@@ -108,7 +107,7 @@ func (t *Transcript) After(from int64) (lines []LogLine, end int64, err error) {
 	return t.read(part[:whole]), from + int64(whole), nil
 }
 
-// longest is the length at which lines are truncated: plain output may never end one.
+// longest is the length at which lines are split. Plain output may contain no line break at all.
 func (t *Transcript) longest() int {
 	if t.adapter.Parse == nil {
 		return gulp

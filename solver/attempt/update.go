@@ -101,7 +101,7 @@ func needsNoAgent(s thread.State, g *Ground) bool {
 	})
 }
 
-// lastFailed reports whether the last attempt's verification failed and nobody fixed it.
+// lastFailed reports whether the last attempt failed verification.
 func lastFailed(s thread.State) bool {
 	if len(s.Attempts) == 0 {
 		return false
@@ -109,7 +109,7 @@ func lastFailed(s thread.State) bool {
 	return s.Attempts[len(s.Attempts)-1].Receipt.Outcome == policy.VerifyFailed
 }
 
-// merged records a tree as the merge of the base, unless the agent left the files unmerged or was cut off.
+// merged records a tree as the merge of the base, unless conflicts are unresolved or the agent failed to resolve them.
 func (c *checkout) merged(ctx context.Context, tree string) (done bool, err error) {
 	m, r := c.Ground.Merging, &c.Receipt
 	if m == nil {
@@ -122,7 +122,7 @@ func (c *checkout) merged(ctx context.Context, tree string) (done bool, err erro
 	if len(r.Conflicts) > 0 {
 		return false, nil
 	}
-	finished := r.Ending == policy.Completed || r.Ending == policy.Killed // a handed-over attempt continues
+	finished := r.Ending == policy.Completed || r.Ending == policy.Killed // killed: a handover continues the merge
 	if len(m.Conflicts) > 0 && !finished {
 		return false, nil
 	}

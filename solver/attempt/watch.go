@@ -87,7 +87,8 @@ func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
 	return s
 }
 
-// Unasked returns an error after a stop or a closing. A push may come long after the agent ended.
+// Unasked returns an error after a stop or a closing. It is checked before a push, which may come long after the
+// agent ended.
 func (a *Attempt) Unasked(ctx context.Context) (why error) {
 	err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
 		events, err := a.Env.Store.Events(ctx, a.Thread, a.State.Seq)
@@ -127,8 +128,8 @@ func (a *Attempt) deliver(ctx context.Context) error {
 	}
 }
 
-// comesBack reports whether a call failed because GitHub was away, throttled, or refused tokens, as with a wrong
-// clock. again is the time to retry.
+// comesBack reports whether a call failed for a temporary reason: GitHub was unreachable, throttled the call, or
+// refused the token, as it does if a clock is wrong. again is the time to retry.
 func comesBack(err error, then time.Time) (again time.Time, away bool) {
 	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
 		return limited.Until, true

@@ -29,8 +29,8 @@ type Holder struct {
 	known time.Time // when the last successful renewal was sent
 }
 
-// Hold starts the heartbeat of a lease requested at a time. The returned context ends with ErrLeaseLost if another
-// node takes over. The caller must call Release.
+// Hold starts the heartbeat of a lease that was requested at asked. The returned context ends with ErrLeaseLost when
+// another node takes over or the store stays unreachable. The caller must call Release.
 func Hold(ctx context.Context, store thread.Store, l thread.Lease, asked time.Time, now func() time.Time) (context.Context, *Holder) {
 	inner, cancel := context.WithCancelCause(ctx)
 	h := &Holder{store: store, now: now, cancel: cancel, done: make(chan struct{}), lease: l, known: asked}
@@ -44,7 +44,7 @@ func (h *Holder) Current() thread.Lease {
 	return h.lease
 }
 
-// Append appends under the lease. During an attempt it retries while the store is down, and may have appended twice.
+// Append appends under the lease. During an attempt it retries while the store is down, and may append twice.
 func (h *Holder) Append(ctx context.Context, b thread.Batch) error {
 	return h.Outlast(ctx, func(ctx context.Context) error { return h.store.AppendLeased(ctx, h.Current(), b) })
 }
@@ -99,8 +99,9 @@ const freshTime = thread.HeartbeatTime + RenewTime
 
 // Confirm is called right before each visible act, because a process may resume after its lease ended. Confirm renews
 // the lease or ends the step.
-// At most one confirmed request may still be on its way. A push names the branch's old commit and fails once the next
-// holder has pushed.
+//
+// One request that was confirmed earlier may still be in flight. A push names the branch's old commit, so it fails
+// once the next holder has pushed.
 func (h *Holder) Confirm(ctx context.Context) error {
 	if h.unconfirmed() <= freshTime {
 		return nil
