@@ -20,7 +20,7 @@ func loginCommand() *cobra.Command {
 			"5 minutes, is signed in as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
 			"Everybody else signs in with GitHub: see github.app.client_id and server.operators.",
 	}
-	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, _ []string) error {
+	return onDatabase(cmd, store.Writing, func(_ config.Server, db *store.Store, _ []string) error {
 		link, err := server.LoginLink(cmd.Context(), db)
 		if err == nil {
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), render.Clean(link))

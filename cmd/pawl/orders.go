@@ -29,7 +29,7 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 		Args:  count,
 		Long:  short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
 	}
-	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, args []string) error {
+	return onDatabase(cmd, store.Writing, func(_ config.Server, db *store.Store, args []string) error {
 		by := operator(db.Now())
 		for _, arg := range args {
 			said, err := give(cmd.Context(), db, arg, by)

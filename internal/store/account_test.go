@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
+func oneOfManyAcquiresTheProbe(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	ctx := t.Context()
 	leases := make([]thread.Lease, 100)
@@ -44,7 +44,7 @@ func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
 	if ok := must(s.AcquireProbe(ctx, leases[(first+1)%100], "other", 1))(t); !ok {
 		t.Error("another account was refused")
 	}
-	check(t, s.ReleaseProbe(ctx, leases[first], "other")) // which it is not in
+	check(t, s.ReleaseProbe(ctx, leases[first], "other")) // it has no probe of this account
 	if ok := must(s.AcquireProbe(ctx, leases[(first+2)%100], "main", 1))(t); ok {
 		t.Error("leaving another account freed this one")
 	}
@@ -57,7 +57,7 @@ func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
 	probe(3)
 }
 
-func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
+func deadHoldersProbeIsFree(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	dead := must(s.Acquire(ctx, issue(1), "dead"))(t)
@@ -71,7 +71,7 @@ func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
 	if !must(s.AcquireProbe(ctx, next, "main", 1))(t) {
 		t.Error("refused although the holder's lease ran out")
 	}
-	// The holder was only paused: it must not come back beside the next one.
+	// The holder was only paused: it must not return while the next one works.
 	if _, err := s.Renew(ctx, dead); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("renew: %v, want ErrLeaseLost", err)
 	}
@@ -81,15 +81,15 @@ func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
 	if err := s.ReleaseProbe(ctx, dead, "main"); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("leave: %v, want ErrLeaseLost", err)
 	}
-	// Its thread goes on, in nobody's account.
+	// Its thread continues without a probe.
 	if n := must(s.Sweep(ctx))(t); n != 1 {
 		t.Errorf("the sweep freed %d threads, want the dead one's", n)
 	}
 	again := must(s.Acquire(ctx, issue(1), "again"))(t)
 	if must(s.AcquireProbe(ctx, again, "main", 1))(t) {
-		t.Error("entered beside the next one")
+		t.Error("entered together with the next one")
 	}
-	// One who takes a thread over does not inherit what it was in.
+	// A node that takes over a thread does not inherit its probe.
 	c.Advance(thread.LeaseTime)
 	must(s.Acquire(ctx, issue(2), "heir"))(t)
 	if !must(s.AcquireProbe(ctx, again, "main", 1))(t) {
@@ -97,7 +97,7 @@ func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
 	}
 }
 
-func withoutABoundEverybodyEnters(t *testing.T, dsn string) {
+func probesAreUnlimitedWithoutALimit(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for n := range 3 {
@@ -115,7 +115,7 @@ func withoutABoundEverybodyEnters(t *testing.T, dsn string) {
 			t.Error("an account without a name was refused")
 		}
 	}
-	// A holder whose lease ran out and whom nobody replaced goes on.
+	// A holder with an expired lease continues if nobody took the thread.
 	c.Advance(2 * thread.LeaseTime)
 	if !must(s.AcquireProbe(ctx, l, "main", 1))(t) {
 		t.Error("refused by leases that ran out")

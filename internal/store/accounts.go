@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shared holds state of all threads and nodes: breakers, cooldowns, running accounts, grades, use and blobs.
+// shared holds state of all threads and nodes: breakers, cooldowns, probes, grades, usage and blobs.
 type shared struct{ *database }
 
 // Breakers returns the non-zero breakers by account.
@@ -63,8 +63,8 @@ func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thr
 
 // AcquireProbe asks to run an attempt on an account. It returns false while `most` other threads on any node run one;
 // `most` of 0 or an empty account is never refused. ReleaseProbe, Release, the next AcquireProbe or the lease's end
-// ends the probe. A bounded AcquireProbe takes expired leases, so that their holders cannot return. Errors include
-// thread.ErrLeaseLost.
+// ends the probe. With a limit, AcquireProbe revokes the account's expired leases, so that their holders cannot return.
+// Errors include thread.ErrLeaseLost.
 func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (acquired bool, err error) {
 	defer s.wrap(&err, "acquire a probe of account %s for %s", account, l.Thread)
 	if account == "" {
@@ -140,11 +140,11 @@ func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (er
 	return err
 }
 
-// CloseBreaker resets an account's breaker, logs the user, and wakes waiting threads. It returns false for a zero
-// breaker.
-func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.NewEvent) (closed bool, err error) {
+// CloseBreaker resets an account's breaker, appends the event to the server's log, and wakes all waiting threads. For a
+// zero breaker it changes nothing and returns false.
+func (s *Store) CloseBreaker(ctx context.Context, account string, event thread.NewEvent) (closed bool, err error) {
 	defer s.wrap(&err, "close the breaker of %s", account)
-	events, err := encode([]thread.NewEvent{said})
+	events, err := encode([]thread.NewEvent{event})
 	if err != nil {
 		return false, err
 	}
@@ -172,7 +172,7 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 
 // WakeWaiting wakes every waiting thread.
 func (s *Store) WakeWaiting(ctx context.Context) (err error) {
-	defer s.wrap(&err, "wake what waits")
+	defer s.wrap(&err, "wake waiting threads")
 	return s.write(ctx, func(tx *txn) error { return wakeWaiting(ctx, tx) })
 }
 
@@ -181,7 +181,7 @@ func wakeWaiting(ctx context.Context, tx *txn) error {
 	return tx.exec(ctx, "UPDATE threads SET wake_at = $1 WHERE wake_at > $1", micros(tx.now))
 }
 
-// errNothing rolls back a transaction without effect.
+// errNothing rolls back a transaction that would change nothing.
 var errNothing = errors.New("there is nothing to do")
 
 func (s *shared) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) (err error) {
@@ -244,19 +244,19 @@ func (s *shared) Graded(ctx context.Context, since time.Time, limit int) (_ []th
 	return all, err
 }
 
-// Usage returns the use of attempts begun since a time: a repository's (owner/name), an installation's, and all.
+// Usage returns the usage of attempts begun since a time: a repository's (owner/name), an installation's, and all.
 func (s *shared) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
 	all, err := s.UsedByRepo(ctx, since)
 	return policy.UsageOf(all, repo, installation), err
 }
 
-// UsedByRepo returns the use of attempts begun since a time, by repository and installation.
+// UsedByRepo returns the usage of attempts begun since a time, by repository, installation and account.
 func (s *shared) UsedByRepo(ctx context.Context, since time.Time) (all []policy.RepoUsed, err error) {
-	defer s.wrap(&err, "read what was used")
+	defer s.wrap(&err, "read the usage")
 	return usedByRepo(ctx, s.r.QueryContext, since)
 }
 
-// DayUsed holds a repository's use of an account on one day (UTC).
+// DayUsed holds a repository's usage of an account on one day (UTC).
 type DayUsed struct {
 	Repo     string
 	Account  string
@@ -266,9 +266,9 @@ type DayUsed struct {
 	USD      float64
 }
 
-// UsedByDay returns use by repository, account and day, up to 30 days back.
+// UsedByDay returns usage by repository, account and day. Clean keeps 30 days.
 func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, err error) {
-	defer s.wrap(&err, "read what was used by day")
+	defer s.wrap(&err, "read the usage by day")
 	const day = int64(24 * time.Hour / time.Microsecond)
 	rows, err := s.r.QueryContext(ctx, `SELECT repo, account, at / $2 AS day,
 			count(*),
@@ -287,8 +287,8 @@ func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, e
 	})
 }
 
-// Reserve counts another attempt unless allow refuses the use since e.Since. One transaction keeps concurrent
-// attempts within limits. Counted attempts do not count again. Errors include thread.ErrLeaseLost.
+// Reserve counts another attempt unless allow refuses the usage since e.Since. One transaction keeps concurrent
+// attempts within limits. An attempt counts once, and allow is not asked again. Errors include thread.ErrLeaseLost.
 func (s *shared) Reserve(
 	ctx context.Context,
 	l thread.Lease,
@@ -311,7 +311,7 @@ func (s *shared) Reserve(
 		if err != nil {
 			return err
 		}
-		if n == 0 { // a continued attempt's new use counts like a new attempt's
+		if n == 0 { // a continued attempt counts from e.At on, with all its usage
 			reserved = true
 			return tx.exec(ctx, "UPDATE attempts SET at = $3, account = $4 WHERE thread_id = $1 AND n = $2",
 				r.id, e.N, micros(e.At), e.Account)

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// benchStore is a SQLite store. What the built program makes of it is measured in lab/bench.
+// benchStore is a SQLite store. lab/bench measures the built program.
 func benchStore(b *testing.B) *store.Store {
 	b.Helper()
 	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
@@ -39,7 +39,7 @@ func payload(b *testing.B) []byte {
 		"https://github.example.com/api/v3", "You are totally right!", text.String()).Replace(string(words)))
 }
 
-// report adds what the slowest hundredth waited, and the rate.
+// report adds the 99th percentile of the waits, and the rate.
 func report(b *testing.B, took []time.Duration, elapsed time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
@@ -94,7 +94,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	}
 }
 
-// BenchmarkSweep sweeps beside 100,000 waiting threads.
+// BenchmarkSweep sweeps a database with 100,000 waiting threads.
 func BenchmarkSweep(b *testing.B) {
 	s := benchStore(b)
 	must(s.DB().Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 100000)
@@ -105,10 +105,9 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// BenchmarkClean lets a delivery arrive every 2 ms, in turns for a second
-// without and a second with the cleaning of a hundred thousand old rows. For both
-// it reports what the slowest thousandth waited, and of the longest wait in each
-// second the middle one, that of the worst tenth and the longest.
+// BenchmarkClean stores a delivery every 2 ms, in alternating seconds without and with cleaning of 100,000 old rows.
+// For both it reports the waits' 99.9th percentile, and the median, 90th percentile and maximum of each second's
+// longest wait.
 func BenchmarkClean(b *testing.B) {
 	const rounds = 10
 	s := benchStore(b)
@@ -157,12 +156,10 @@ func BenchmarkClean(b *testing.B) {
 	b.ReportMetric(float64(cleaned)/float64(b.N*rounds), "rows/s")
 }
 
-// fillOld writes 100,000 rows that are a year old: deliveries with a payload and
-// the events of threads.
+// fillOld writes 100,000 rows that are a year old: deliveries with payloads, and threads' events.
 func fillOld(b *testing.B, s *store.Store, body []byte) {
 	b.Helper()
-	// As it is stored. It is also the newest record: one of a year ago would be a
-	// reason not to trust the clock.
+	// The old rows copy this payload as the store wrote it.
 	must(s.Receive(b.Context(), thread.Delivery{GUID: "model", Event: "issues", Payload: body, ReceivedAt: time.Now().Add(-time.Minute)}))(b)
 	old := time.Now().Add(-365 * 24 * time.Hour).UnixMicro()
 	for _, query := range []string{
@@ -179,7 +176,7 @@ func fillOld(b *testing.B, s *store.Store, body []byte) {
 	}
 }
 
-// receiveUntil stores a delivery every 2 ms and returns what each waited.
+// receiveUntil stores a delivery every 2 ms and returns each one's wait.
 func receiveUntil(ctx context.Context, b *testing.B, s *store.Store, body []byte) []time.Duration {
 	var mu sync.Mutex
 	var waits []time.Duration

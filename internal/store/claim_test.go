@@ -15,7 +15,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// However often it was tried before, and however long ago it came.
 func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
@@ -25,27 +24,27 @@ func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 	for _, q := range []struct{ until, due time.Duration }{
 		{2 * time.Minute, 2 * time.Minute},
 		{50 * time.Minute, 50 * time.Minute},
-		{5 * time.Hour, time.Hour}, // it is looked at before
+		{5 * time.Hour, time.Hour}, // at most lookAtMost
 		{-time.Minute, time.Second},
 	} {
 		check(t, s.PostponeDelivery(ctx, "g", "GitHub's limit", c.Now().Add(q.until)))
 		if c.Advance(q.due / 2); q.until > 0 && given() { // PostgreSQL's clock goes on meanwhile
-			t.Errorf("until %s: it was given out before %s", q.until, q.due)
+			t.Errorf("until %s: it was dispatched before %s", q.until, q.due)
 		}
 		c.Advance(q.due/2 + time.Second)
 		if !given() {
-			t.Errorf("until %s: it was not given out after %s", q.until, q.due)
+			t.Errorf("until %s: it was not dispatched after %s", q.until, q.due)
 		}
 	}
 	if d := must(s.Delivery(ctx, "g"))(t); d.State != thread.Failed || d.Note != "GitHub's limit" {
 		t.Errorf("left as %+v", d)
 	}
 	if err := s.PostponeDelivery(ctx, "none", "", c.Now()); !errors.Is(err, thread.ErrNotFound) {
-		t.Errorf("a delivery that is not there: %v", err)
+		t.Errorf("an unknown delivery: %v", err)
 	}
 }
 
-func whatPeopleAskForIsGivenOutBeforeResultsOfMachines(t *testing.T, dsn string) {
+func userRequestsAreDispatchedFirst(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	button := []byte(`{"action":"requested_action","requested_action":{"identifier":"stop"}}`)
 	for i, event := range []string{"check_run", "push", "check_run", "issue_comment", "issues"} {
@@ -65,11 +64,11 @@ func whatPeopleAskForIsGivenOutBeforeResultsOfMachines(t *testing.T, dsn string)
 		}
 	}
 	if want := []string{"check_run2 true", "issue_comment3 true", "issues4 true", "check_run0 false", "push1 false"}; !slices.Equal(got, want) {
-		t.Errorf("given out as %q, want %q", got, want)
+		t.Errorf("dispatched as %q, want %q", got, want)
 	}
 }
 
-func aThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke(t *testing.T, dsn string) {
+func threadsWithCommandsAreClaimedFirst(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	said := func(by, kind string, source policy.Source) thread.NewEvent {
 		return thread.NewEvent{Kind: thread.KindFeedback, Data: thread.Feedback{By: saying.Actor{Login: by, Type: kind}, Source: source}}
@@ -92,18 +91,18 @@ func aThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke(t *testing
 		}
 	}
 	wake(1, thread.NewEvent{Kind: thread.KindThread, Data: thread.Change{What: "renamed"}})
-	wake(2, said("ada", "User", policy.FromCheckRun)) // who pushed is the sender of its checks
+	wake(2, said("ada", "User", policy.FromCheckRun)) // GitHub names the pusher as the sender of a check
 	wake(3, said("review[bot]", "Bot", policy.FromReview))
 	wake(4, thread.NewEvent{Kind: thread.KindIgnored, Data: thread.Feedback{By: saying.Actor{Login: "ada"}, Source: policy.FromComment}})
 	wake(5, said("ada", "User", policy.FromComment))
-	wake(3, stop) // it was woken before
+	wake(3, stop) // thread 3 was already due
 	claim(3, 5, 1)
-	wake(3, said("review[bot]", "Bot", policy.FromReview)) // an order holds for one step
+	wake(3, said("review[bot]", "Bot", policy.FromReview)) // a command makes one step urgent
 	claim(2, 4, 3)
 }
 
-// Each poll asks whether something is due; after a storm thousands are, and each claim takes a few of them.
-func whatIsDueIsReadInTheOrderOfAnIndex(t *testing.T, dsn string) {
+// Each poll looks for due rows. After a storm there are thousands, and each claim takes only a few.
+func dueRowsAreReadInIndexOrder(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	for _, query := range []string{
 		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 5000)
@@ -125,7 +124,7 @@ func whatIsDueIsReadInTheOrderOfAnIndex(t *testing.T, dsn string) {
 		columns := must(rows.Columns())(t)
 		var plan string
 		for rows.Next() {
-			step := make([]any, len(columns)) // the plan is the last of them
+			step := make([]any, len(columns)) // the last column is the plan
 			for i := range step {
 				step[i] = new(any)
 			}
@@ -139,7 +138,7 @@ func whatIsDueIsReadInTheOrderOfAnIndex(t *testing.T, dsn string) {
 	}
 }
 
-func TestADeliveryThatWasGivenToAProcessThatDiedIsDueAtTheNextStart(t *testing.T) {
+func TestDeliveryOfDeadProcessIsDueAtNextStart(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, c := open(t, dsn)
 	for _, guid := range []string{"received", "failed"} {
@@ -158,11 +157,11 @@ func TestADeliveryThatWasGivenToAProcessThatDiedIsDueAtTheNextStart(t *testing.T
 }
 
 // The lock on the file proves that the process that held the leases is dead.
-func TestASQLiteFilesLeasesEndWithTheProcess(t *testing.T) {
+func TestSQLiteLeasesEndWithTheProcess(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	for restart := range 3 { // also when it dies again before it came to anything
+	for restart := range 3 { // a process may die before its first step
 		if l := must(s.Acquire(ctx, issue(1), fmt.Sprint("node", restart)))(t); restart > 0 && l.From != fmt.Sprint("node", restart-1) {
 			t.Errorf("taken over from %q", l.From)
 		}

@@ -12,9 +12,9 @@ import (
 
 // Retention gives times before which records may be removed; zero keeps all.
 type Retention struct {
-	// Deliveries limits handled payloads, and GUIDs older than 30 days.
+	// Deliveries applies to handled deliveries by arrival. Their GUIDs stay for at least 30 days.
 	Deliveries time.Time
-	// Threads limits logs of closed or never tracked threads by last change.
+	// Threads applies to logs of closed or never tracked threads by last change.
 	Threads time.Time
 }
 
@@ -22,7 +22,8 @@ type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
 }
 
-// keepGUIDs is the minimum time in which redeliveries have no effect; GitHub redelivers for 3 days.
+// keepGUIDs is the minimum time in which redeliveries have no effect; GitHub redelivers for 3 days. The usage of
+// attempts is kept as long.
 const keepGUIDs = 30 * 24 * time.Hour
 
 // Clean removes expired records in small transactions with pauses; run it in a goroutine. Several nodes may clean at
@@ -40,7 +41,7 @@ type cleaning struct {
 
 func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 	guids := policy.Earlier(r.Deliveries, s.Now().Add(-keepGUIDs))
-	var used int
+	var attempts int
 	for _, step := range []struct {
 		what, query string
 		before      time.Time
@@ -50,8 +51,8 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 ORDER BY received_at LIMIT $2%s)`, guids, &s.done.Deliveries},
 		{"the deliveries", `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
 			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT $2%s)`, r.Deliveries, &s.done.Payloads},
-		{"what attempts used", `DELETE FROM attempts WHERE (thread_id, n) IN (SELECT thread_id, n FROM attempts
-			WHERE at < $1 ORDER BY at LIMIT $2%s)`, s.Now().Add(-keepGUIDs), &used},
+		{"the attempts", `DELETE FROM attempts WHERE (thread_id, n) IN (SELECT thread_id, n FROM attempts
+			WHERE at < $1 ORDER BY at LIMIT $2%s)`, s.Now().Add(-keepGUIDs), &attempts},
 	} {
 		query := fmt.Sprintf(step.query, s.locking(" FOR UPDATE SKIP LOCKED"))
 		if *step.count, err = s.inChunks(ctx, query, micros(step.before)); err != nil {
@@ -86,9 +87,9 @@ const (
 	// cleanChunk limits a transaction's rows, so that others wait less than 50 ms (BenchmarkClean). Some rows hold
 	// megabytes.
 	cleanChunk = 50
-	// cleanRest is the pause as a multiple of a transaction's time: cleaning takes at most a quarter of the
+	// cleanPause is the pause as a multiple of a transaction's time: cleaning takes at most a quarter of the
 	// database's time.
-	cleanRest = 3
+	cleanPause = 3
 )
 
 // writeSome runs one transaction and then pauses.
@@ -97,7 +98,7 @@ func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	if err := s.write(ctx, fn); err != nil {
 		return err
 	}
-	return wait.For(ctx, cleanRest*time.Since(asked))
+	return wait.For(ctx, cleanPause*time.Since(asked))
 }
 
 // forgetThreads removes old finished threads. A thread first loses its name in one transaction, then its events: half
@@ -109,7 +110,7 @@ func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 			return err
 		}
 		for i := range old {
-			if old[i].over, err = s.over(ctx, old[i].thread); err != nil {
+			if old[i].finished, err = s.finished(ctx, old[i].thread); err != nil {
 				return err
 			}
 		}
@@ -127,7 +128,7 @@ func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 type oldThread struct {
 	id, updatedAt int64
 	thread        thread.ID
-	over          bool
+	finished      bool
 }
 
 // oldThreads returns the next threads not checked since their last change.
@@ -148,8 +149,8 @@ func (s *cleaning) oldThreads(ctx context.Context, before time.Time) (_ []oldThr
 // stays: it records whether the repository is paused.
 const untouched = "owner <> '' AND number > 0 AND wake_at = 0 AND queued_at = 0 AND lease_owner = ''"
 
-// over reports whether a thread may be forgotten. Unreadable logs stay for an operator.
-func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
+// finished reports whether a thread may be forgotten. Unreadable logs stay for an operator.
+func (s *cleaning) finished(ctx context.Context, t thread.ID) (bool, error) {
 	events, err := s.Events(ctx, t, 0)
 	if err != nil {
 		return false, err
@@ -171,7 +172,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 		taken = 0
 		for _, o := range old {
 			change := "kept_at = updated_at"
-			if o.over {
+			if o.finished {
 				change = "owner = '', name = '', number = id, active = 0"
 			}
 			query := "UPDATE threads SET " + change + " WHERE id = $1 AND updated_at = $2 AND " + untouched
@@ -179,7 +180,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 			if err != nil {
 				return err
 			}
-			if n == 0 || !o.over {
+			if n == 0 || !o.finished {
 				continue
 			}
 			taken++

@@ -27,7 +27,7 @@ func stopped() thread.NewEvent {
 
 func feedback() thread.NewEvent { return event("", thread.Feedback{Reason: "a command"}) }
 
-func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
+func finishedThreadsAreForgotten(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	const day = 24 * time.Hour
@@ -39,7 +39,7 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	log(5, feedback(), stopped(), closed(), event("k", thread.Feedback{}))         // asked again
 	log(6, thread.NewEvent{Kind: thread.KindFeedback, Data: "no feedback at all"}) // cannot be read
 	log(7, feedback(), stopped(), closed())
-	l := must(s.Acquire(ctx, issue(7), "node"))(t) // somebody is at it
+	l := must(s.Acquire(ctx, issue(7), "node"))(t) // a step runs
 	must(s.Append(ctx, issue(8), true, feedback(), stopped(), closed()))(t)
 	pull := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, pull, thread.Batch{Alias: 70}))
@@ -72,12 +72,12 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 			t.Errorf("%q is listed", r.Thread)
 		}
 	}
-	// One that was kept is looked at again once it was touched.
+	// A thread that was kept is checked again after its next change.
 	log(2, closed())
 	check(t, s.Release(ctx, l, nil))
 	c.Advance(100 * day)
 	clean(store.Cleaned{Threads: 3, Events: 9})
-	// What is told later begins a new log.
+	// Later events begin a new log.
 	log(1, feedback())
 	if got := must(s.Events(ctx, issue(1), 0))(t); len(got) != 1 || got[0].Seq != 1 {
 		t.Errorf("the new log is %v", got)
@@ -90,9 +90,8 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	}
 }
 
-// aTransactionOfTheCleaningIsSmall counts the rows that each transaction
-// changed: that bounds how long anything waits for it.
-func aTransactionOfTheCleaningIsSmall(t *testing.T, dsn string) {
+// cleaningUsesSmallTransactions counts the rows that each transaction changes: they bound how long other writes wait.
+func cleaningUsesSmallTransactions(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	const most = 100
@@ -130,8 +129,7 @@ func aTransactionOfTheCleaningIsSmall(t *testing.T, dsn string) {
 	}
 }
 
-// watchTransactions returns how many rows each transaction changed until the
-// returned function is called.
+// watchTransactions records how many rows each transaction changes. The returned function stops it and returns them.
 func watchTransactions(t *testing.T, s *store.Store, dsn string) func() []int {
 	t.Helper()
 	if s.Postgres() {

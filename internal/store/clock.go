@@ -42,9 +42,9 @@ func (s *database) readClock(ctx context.Context, query func(context.Context, st
 	return fromMicros(now), nil
 }
 
-// enter begins a transaction and returns the database's time. On PostgreSQL it overrides settings of roles, databases
-// and poolers: commits are synced, and a stopped node holds its rows for at most a heartbeat. A foreign schema change
-// ends the writes.
+// enter prepares a new transaction and returns the database's time. On PostgreSQL it overrides settings of roles,
+// databases and poolers: commits are synced, and a stopped node locks its rows for at most a heartbeat. If another pawl
+// changed the schema, this one stops writing.
 func (s *database) enter(ctx context.Context, tx *txn) (time.Time, error) {
 	before := s.clock.own()
 	if !s.postgres {

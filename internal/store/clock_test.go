@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// aWrongClockStealsNothing: two nodes, one of them an hour off.
+// aWrongClockStealsNothing runs two nodes, one with a clock that is an hour wrong.
 func aWrongClockStealsNothing(t *testing.T, dsn string) {
 	for name, by := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func aWrongClockStealsNothing(t *testing.T, dsn string) {
 	}
 }
 
-// aWrongClockPutsNothingOff: what a node stores whose clock is an hour off is due for the others in time.
+// aWrongClockPutsNothingOff: work stored by a node with a wrong clock is due for other nodes on time.
 func aWrongClockPutsNothingOff(t *testing.T, dsn string) {
 	for name, by := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {

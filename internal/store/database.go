@@ -55,7 +55,7 @@ func (s *database) closeDB() error {
 	return errors.Join(errs...)
 }
 
-// each reads a query's rows one by one. It returns the query's or f's error.
+// each calls f for each row of a query. It returns the query's or f's error.
 func each(rows *sql.Rows, err error, f func(scan func(...any) error) error) error {
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (s *database) see(err error) error {
 	if hint, last := diagnose(err); last {
 		return s.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
 	}
-	if s.postgres && onlyReads(err) {
+	if s.postgres && isReadOnly(err) {
 		s.reconnect()
 	}
 	return err

@@ -77,17 +77,17 @@ const AllUnhandled = "all"
 
 // RetryDelivery schedules an unhandled delivery like a new one and returns the number of deliveries.
 func (s *deliveries) RetryDelivery(ctx context.Context, guid string) (n int, err error) {
-	return s.decideUntried(ctx, "retry", "retry_at = 1, tries = 0", guid)
+	return s.decideUnhandled(ctx, "retry", "retry_at = 1, tries = 0", guid)
 }
 
 // DismissDelivery marks an unhandled delivery as handled with a note and returns the number of deliveries.
 func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, err error) {
 	const handled = "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note"
-	return s.decideUntried(ctx, "dismiss", handled, guid)
+	return s.decideUnhandled(ctx, "dismiss", handled, guid)
 }
 
-// decideUntried applies an operator's decision to a delivery or AllUnhandled.
-func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
+// decideUnhandled applies an operator's decision to a delivery or AllUnhandled.
+func (s *deliveries) decideUnhandled(ctx context.Context, what, set, guid string) (n int, err error) {
 	defer s.wrap(&err, "%s delivery %s", what, guid)
 	err = s.write(ctx, func(tx *txn) (err error) {
 		query := "UPDATE deliveries SET " + set + " WHERE " + unhandled + " AND (guid = $1 OR $2)"

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// dutySoon is how soon a starting node does a duty after its last time. Repeated starts must not repeat it.
+	// dutySoon is the minimum time between a duty's last time and a starting node's first. Repeated starts must not
+	// repeat it.
 	dutySoon = 15 * time.Second
-	// dutyHeld is how long a duty excludes other nodes without a Hold. Duties must tolerate repetition.
-	dutyHeld = thread.LeaseTime
+	// dutyHold is how long a duty excludes other nodes without a Hold. Duties must tolerate repetition.
+	dutyHold = thread.LeaseTime
 )
 
-// Duty is a periodic task of one node, such as asking GitHub for missed deliveries. The last node keeps it while it
-// runs.
+// Duty is a periodic task that one node does for all, such as asking GitHub for missed deliveries. The node that did it
+// last keeps it while that node runs.
 type Duty struct {
 	shared     *shared
 	name, node string
@@ -29,10 +30,10 @@ type Duty struct {
 type dutyRow struct {
 	By   string    `json:"by"` // node that did the duty at Last
 	Last time.Time `json:"last"`
-	Held time.Time `json:"held,omitzero"` // end of By's hold; zero when done
+	Hold time.Time `json:"held,omitzero"` // end of By's hold; zero when done
 }
 
-// Duty returns a named duty for one node. After a start it waits until 15 s after the last time.
+// Duty returns a named duty for one node. A node that has just started does it 15 s after its last time.
 func (s *shared) Duty(name, node string, every time.Duration) *Duty {
 	return &Duty{shared: s, name: "duty " + name, node: node, every: every}
 }
@@ -44,7 +45,7 @@ func (d *Duty) Begin(ctx context.Context) (mine bool, err error) {
 			d.began = now
 		}
 		if mine = d.due(now, *row); mine {
-			*row = dutyRow{By: d.node, Last: now, Held: now.Add(dutyHeld)}
+			*row = dutyRow{By: d.node, Last: now, Hold: now.Add(dutyHold)}
 		}
 		return mine
 	})
@@ -56,7 +57,7 @@ func (d *Duty) due(now time.Time, row dutyRow) bool {
 	switch {
 	case since < 0: // the clock was set back
 		return true
-	case now.Before(row.Held) && row.By != d.node:
+	case now.Before(row.Hold) && row.By != d.node:
 		return false
 	case row.Last.Before(d.began):
 		return since >= dutySoon
@@ -66,10 +67,10 @@ func (d *Duty) due(now time.Time, row dutyRow) bool {
 	return since >= d.every
 }
 
-// Hold extends the duty by 30 s.
+// Hold excludes other nodes for 30 s from now.
 func (d *Duty) Hold(ctx context.Context) error {
 	return d.update(ctx, func(now time.Time, row *dutyRow) bool {
-		row.Held = now.Add(dutyHeld)
+		row.Hold = now.Add(dutyHold)
 		return row.By == d.node
 	})
 }
@@ -77,7 +78,7 @@ func (d *Duty) Hold(ctx context.Context) error {
 // End ends a try; the next one follows one interval after Begin.
 func (d *Duty) End(ctx context.Context) error {
 	return d.update(ctx, func(_ time.Time, row *dutyRow) bool {
-		row.Held = time.Time{}
+		row.Hold = time.Time{}
 		return row.By == d.node
 	})
 }

@@ -43,14 +43,14 @@ func aDutyIsDoneByOneNode(t *testing.T, dsn string) {
 	begins("one that has been started since", third, true)
 	check(t, third.End(ctx))
 	begins("the one whose duty it was", second, false)
-	for range 100 { // starts in a row, as of a server that dies at once
+	for range 100 { // a server that crashes right after each start
 		begins("one that is started again and again", node("fourth"), false)
 		c.Advance(100 * time.Millisecond)
 	}
 }
 
-// A record of a time to come must not keep everybody from a duty.
-func aDutyOutlivesAClockThatWasAhead(t *testing.T, dsn string) {
+// A record with a time in the future must not block a duty for all nodes.
+func dutySurvivesAClockThatWasAhead(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	c.Advance(24 * time.Hour)
 	if !must(s.Duty("look", "fast", time.Minute).Begin(t.Context()))(t) {

@@ -28,101 +28,101 @@ func TestEveryDatabasePassesTheExam(t *testing.T) {
 	})
 }
 
-// question is one of the exam's.
+// question is one test of the exam.
 type question struct {
 	name string
 	ask  func(*testing.T, string)
 }
 
-// exam asks every question, each on a database of its own.
-// address makes one that may have Pawl's tables, empty one without tables.
+// exam asks every question, each on its own new database. The function address makes one that may already have Pawl's
+// tables; empty makes one without tables.
 func exam(t *testing.T, address, empty func(testing.TB) string) {
 	ask := func(questions []question, address func(testing.TB) string) {
 		for _, q := range questions {
 			t.Run(q.name, func(t *testing.T) {
 				dsn := address(t)
 				if _, isFile := cutSQLite(dsn); isFile {
-					t.Parallel() // PostgreSQL takes 100 connections
+					t.Parallel() // PostgreSQL accepts only 100 connections
 				}
 				q.ask(t, dsn)
 			})
 		}
 	}
 	ask(questions(), address)
-	ask(questionsToAnEmptyOne(), empty)
+	ask(questionsToEmptyDatabase(), empty)
 }
 
-func questionsToAnEmptyOne() []question {
+func questionsToEmptyDatabase() []question {
 	return []question{
-		{"OpenedForReadingItReadsOnly", openedForReadingItReadsOnly},
-		{"ADatabaseOfSomethingElseIsRefused", aDatabaseOfSomethingElseIsRefused},
+		{"ReadingStoreDoesNotWrite", readingStoreDoesNotWrite},
+		{"DatabaseOfAnotherProgramIsRefused", databaseOfAnotherProgramIsRefused},
 	}
 }
 
 func questions() []question {
 	return []question{
-		{"SeqIsGaplessWhenManyAppend", seqIsGaplessWhenManyAppend},
-		{"WhatPeopleAskForIsGivenOutBeforeResultsOfMachines", whatPeopleAskForIsGivenOutBeforeResultsOfMachines},
-		{"AThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke", aThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke},
-		{"WhatIsDueIsReadInTheOrderOfAnIndex", whatIsDueIsReadInTheOrderOfAnIndex},
+		{"SeqIsGaplessUnderConcurrentAppends", seqIsGaplessUnderConcurrentAppends},
+		{"UserRequestsAreDispatchedFirst", userRequestsAreDispatchedFirst},
+		{"ThreadsWithCommandsAreClaimedFirst", threadsWithCommandsAreClaimedFirst},
+		{"DueRowsAreReadInIndexOrder", dueRowsAreReadInIndexOrder},
 		{"ARepeatedKeyIsNotAppendedAgain", aRepeatedKeyIsNotAppendedAgain},
 		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},
-		{"AttemptsThatBeginAtOnceDoNotPassABoundTogether", attemptsThatBeginAtOnceDoNotPassABoundTogether},
-		{"WhatIsUsedIsCountedAtEachLevel", whatIsUsedIsCountedAtEachLevel},
-		{"WhatIsUsedIsCountedByDay", whatIsUsedIsCountedByDay},
-		{"AnAttemptThatGoesOnCountsFromThenOn", anAttemptThatGoesOnCountsFromThenOn},
+		{"ConcurrentAttemptsStayWithinTheLimit", concurrentAttemptsStayWithinTheLimit},
+		{"UsageIsCountedAtEachLevel", usageIsCountedAtEachLevel},
+		{"UsageIsCountedByDay", usageIsCountedByDay},
+		{"ContinuedAttemptCountsFromItsContinuation", continuedAttemptCountsFromItsContinuation},
 		{"AnAliasBelongsToItsThread", anAliasBelongsToItsThread},
 		{"OnlyOneHoldsALease", onlyOneHoldsALease},
 		{"ALostLeaseCanAppendNothing", aLostLeaseCanAppendNothing},
-		{"AnExpiredLeaseThatNobodyTookIsRenewed", anExpiredLeaseThatNobodyTookIsRenewed},
+		{"UntakenExpiredLeaseIsRenewed", untakenExpiredLeaseIsRenewed},
 		{"BreakersCountEveryUpdate", breakersCountEveryUpdate},
-		{"AClosedBreakerIsForgottenLoggedAndWakesWhoWaits", aClosedBreakerIsForgottenLoggedAndWakesWhoWaits},
+		{"ClosingABreakerLogsAndWakes", closingABreakerLogsAndWakes},
 		{"CooldownsEnd", cooldownsEnd},
-		{"WindowsKeepTheNewestReadingAndEveryUse", windowsKeepTheNewestReadingAndEveryUse},
+		{"WindowsKeepNewestReadingAndAllUsage", windowsKeepNewestReadingAndAllUsage},
 		{"WindowsAreBoundedAndMayBeUnreadable", windowsAreBoundedAndMayBeUnreadable},
 		{"AGradeReplacesTheOneBefore", aGradeReplacesTheOneBefore},
 		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},
 		{"SharedBlobsCountEveryUpdate", sharedBlobsCountEveryUpdate},
 		{"SharedBlobsAreDatedByTheDatabasesClock", sharedBlobsAreDatedByTheDatabasesClock},
-		{"OneOfManyEntersAnAccount", oneOfManyEntersAnAccount},
-		{"ADeadHoldersAccountIsFree", aDeadHoldersAccountIsFree},
-		{"WithoutABoundEverybodyEnters", withoutABoundEverybodyEnters},
-		{"ThreadsListsWhatHadAnAttemptOrAWait", threadsListsWhatHadAnAttemptOrAWait},
+		{"OneOfManyAcquiresTheProbe", oneOfManyAcquiresTheProbe},
+		{"DeadHoldersProbeIsFree", deadHoldersProbeIsFree},
+		{"ProbesAreUnlimitedWithoutALimit", probesAreUnlimitedWithoutALimit},
+		{"ThreadsListsActiveThreads", threadsListsActiveThreads},
 		{"AWakeUpIsQueuedOnce", aWakeUpIsQueuedOnce},
-		{"ThreadsAreClaimedInTheOrderInWhichTheyWereWoken", threadsAreClaimedInTheirOrder},
+		{"ThreadsAreClaimedInWakeUpOrder", threadsAreClaimedInWakeUpOrder},
 		{"AThreadThatWaitedAndWasWokenIsClaimedOnce", aThreadThatWaitedAndWasWokenIsClaimedOnce},
 		{"AThreadIsClaimedOnce", aThreadIsClaimedOnce},
-		{"ReleaseMakesDueWhatArrivedMeanwhile", releaseMakesDueWhatArrivedMeanwhile},
+		{"ReleaseMakesWokenThreadDue", releaseMakesWokenThreadDue},
 		{"AWakeTimeIsStored", aWakeTimeIsStored},
-		{"AFailedStepIsTriedAgain", aFailedStepIsTriedAgain},
+		{"FailedStepIsRetried", failedStepIsRetried},
 		{"AFailureKeepsTheWait", aFailureKeepsTheWait},
 		{"FailuresInARowAreCounted", failuresInARowAreCounted},
-		{"AStepThatIsCutOffIsFreeAtOnce", aStepThatIsCutOffIsFreeAtOnce},
-		{"ANoteIsForWhoTakesOver", aNoteIsForWhoTakesOver},
+		{"InterruptedStepIsFreeAtOnce", interruptedStepIsFreeAtOnce},
+		{"NoteOutlivesItsWriter", noteOutlivesItsWriter},
 		{"DeliveriesAreStoredOnce", deliveriesAreStoredOnce},
-		{"APayloadThatCannotBeReadStaysDue", aPayloadThatCannotBeReadStaysDue},
-		{"ADeliveryThatIsRefusedIsFreshLater", aDeliveryThatIsRefusedIsFreshLater},
+		{"UnreadablePayloadStaysDue", unreadablePayloadStaysDue},
+		{"RefusedDeliveryIsFreshLater", refusedDeliveryIsFreshLater},
 		{"APostponedDeliveryIsDueAtItsTime", aPostponedDeliveryIsDueAtItsTime},
 		{"StoredGUIDsAreKnown", storedGUIDsAreKnown},
 		{"UntriedDeliveriesAreCounted", untriedDeliveriesAreCounted},
-		{"WhatWasGivenUpStaysUntilAPersonDecides", whatWasGivenUpStaysUntilAPersonDecides},
+		{"GivenUpDeliveriesWaitForTheOperator", givenUpDeliveriesWaitForTheOperator},
 		{"PruneKeepsGUIDsThirtyDays", pruneKeepsGUIDsThirtyDays},
-		{"ThreadsThatAreOverAreForgotten", threadsThatAreOverAreForgotten},
-		{"ATransactionOfTheCleaningIsSmall", aTransactionOfTheCleaningIsSmall},
-		{"FailedDeliveriesAreTriedAgainMoreAndMoreRarely", failedDeliveriesAreTriedAgain},
-		{"TheSweepWakesWhatWasLost", theSweepWakesWhatWasLost},
+		{"FinishedThreadsAreForgotten", finishedThreadsAreForgotten},
+		{"CleaningUsesSmallTransactions", cleaningUsesSmallTransactions},
+		{"FailedDeliveriesAreRetriedWithBackoff", failedDeliveriesAreRetriedWithBackoff},
+		{"SweepWakesLostThreads", sweepWakesLostThreads},
 		{"AKilledNodesThreadIsTakenOverWithin35Seconds", aKilledNodesThreadIsTakenOverWithin35Seconds},
-		{"AClaimedDeliveryIsNobodyElses", aClaimedDeliveryIsNobodyElses},
+		{"ClaimedDeliveryIsExclusive", claimedDeliveryIsExclusive},
 		{"ADutyIsDoneByOneNode", aDutyIsDoneByOneNode},
-		{"ADutyOutlivesAClockThatWasAhead", aDutyOutlivesAClockThatWasAhead},
+		{"DutySurvivesAClockThatWasAhead", dutySurvivesAClockThatWasAhead},
 		{"StatsCount", statsCount},
 		{"ANewerSchemaIsRefused", aNewerSchemaIsRefused},
 		{"ASchemaFromBeforeTheFirstReleaseIsRefused", aSchemaFromBeforeTheFirstReleaseIsRefused},
 		{"AWakeUpDuringAStepLeadsToOneMore", aWakeUpDuringAStepLeadsToOneMore},
 		{"AWakeUpAfterAStepLeadsToOneMore", aWakeUpAfterAStepLeadsToOneMore},
-		{"NoWakeUpIsLostInTheCrowd", noWakeUpIsLostInTheCrowd},
-		{"AKilledStepIsTakenUp", aKilledStepIsTakenUp},
-		{"AStepCutOffByStopGoesOnAfterStart", aStepCutOffByStopGoesOnAfterStart},
+		{"NoWakeUpIsLostUnderLoad", noWakeUpIsLostUnderLoad},
+		{"KilledStepIsTakenOver", killedStepIsTakenOver},
+		{"InterruptedStepContinuesAfterStart", interruptedStepContinuesAfterStart},
 		{"DeliveriesAreHandled", deliveriesAreHandled},
 	}
 }
@@ -151,7 +151,7 @@ func (c *clock) Advance(d time.Duration) {
 	c.moved(c.now)
 }
 
-// recorder is a queue that remembers what it was told.
+// recorder is a queue that counts wake-ups and collects deliveries.
 type recorder struct {
 	mu         sync.Mutex
 	wakes      int
@@ -177,7 +177,7 @@ func (r *recorder) take() (wakes int, deliveries []string) {
 	return wakes, deliveries
 }
 
-// wantWakes compares how often the queue was told since the last look.
+// wantWakes compares the number of wake-ups since the last take.
 func wantWakes(t *testing.T, r *recorder, want int) {
 	t.Helper()
 	if got, _ := r.take(); got != want {
@@ -193,7 +193,7 @@ func wantDue(t *testing.T, s *store.Store, want ...int) {
 	}
 }
 
-// claimed is how many deliveries are due; they are due no more.
+// claimed claims all due deliveries and returns their number.
 func claimed(t *testing.T, s *store.Store) int {
 	t.Helper()
 	return len(must(s.ClaimDeliveries(t.Context(), 1000))(t))
@@ -254,7 +254,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// rawDB opens the database beside the store, to look at or damage it.
+// rawDB opens the database without the store, to inspect or damage it.
 func rawDB(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	driver := "pgx"

@@ -11,12 +11,12 @@ const MaxWindows = maxWindows
 // Postgres reports whether the database is PostgreSQL.
 func (s *Store) Postgres() bool { return s.postgres }
 
-// Dial connects to an address as to PostgreSQL.
+// Dial connects to an address with the options used for PostgreSQL.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	return dialer().DialContext(ctx, "tcp", address)
 }
 
-// Setting is what PostgreSQL says of a setting within a transaction of the store.
+// Setting returns PostgreSQL's value of a setting within a transaction of the store.
 func (s *Store) Setting(ctx context.Context, name string) (value string, err error) {
 	err = s.write(ctx, func(tx *txn) error {
 		return tx.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value)
@@ -24,12 +24,12 @@ func (s *Store) Setting(ctx context.Context, name string) (value string, err err
 	return value, err
 }
 
-// ClaimQueries ask whether a delivery is due, and which, and which threads somebody woke.
+// ClaimQueries returns three queries: whether a delivery is due, the due deliveries, and the woken threads.
 func (s *Store) ClaimQueries() (whether, which, threads string) {
 	return anyDelivery, dueDeliveries, "SELECT " + rowColumns + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"
 }
 
-// Due are the numbers of the threads that a claim would find.
+// Due returns the numbers of the threads that a claim would find.
 func (s *Store) Due(ctx context.Context) (numbers []int, err error) {
 	rows, err := s.r.QueryContext(ctx, "SELECT number FROM threads WHERE "+woken+" OR "+waited+" ORDER BY number", micros(s.Now()))
 	if err != nil {

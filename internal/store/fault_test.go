@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// receive stores a delivery of n bytes that cannot be stored in fewer.
+// receive stores a delivery of n incompressible bytes.
 func receive(ctx context.Context, s *store.Store, guid string, n int) error {
 	payload := make([]byte, n)
 	if _, err := rand.Read(payload); err != nil {
@@ -30,8 +30,7 @@ func receive(ctx context.Context, s *store.Store, guid string, n int) error {
 	return err
 }
 
-// wantCode wants an error of SQLite with a primary code, and that the process may
-// go on.
+// wantCode wants a SQLite error with a primary code that is not fatal.
 func wantCode(t *testing.T, s *store.Store, err error, code int) {
 	t.Helper()
 	if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != code {
@@ -39,13 +38,12 @@ func wantCode(t *testing.T, s *store.Store, err error, code int) {
 	}
 	select {
 	case err := <-s.Fatal():
-		t.Errorf("the process is told to end: %v", err)
+		t.Errorf("fatal: %v", err)
 	default:
 	}
 }
 
-// works wants that everything that was answered is there, and that the store
-// takes more.
+// works wants every acknowledged delivery to be stored, and the store to accept more.
 func works(t *testing.T, s *store.Store, answered ...string) {
 	t.Helper()
 	check(t, receive(t.Context(), s, fmt.Sprint("after", time.Now().UnixNano()), 10))
@@ -101,8 +99,8 @@ func TestAFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 		}
 	}
 	wantCode(t, s, full, sqlite3.SQLITE_FULL)
-	// A log that is there already is written over, so small deliveries are taken for a while. When not even the smallest
-	// is, Ping says so.
+	// SQLite reuses the space of its log, so small deliveries are accepted for a while. Once even the smallest is refused,
+	// Ping fails.
 	for n, err := 0, error(nil); err == nil; n++ {
 		guid := fmt.Sprint("small", n)
 		if err = receive(t.Context(), s, guid, 10); err == nil {
@@ -153,7 +151,7 @@ func TestALockedDatabaseRefusesDeliveriesUntilItIsFree(t *testing.T) {
 }
 
 func TestADatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
-	t.Parallel() // it waits for the lock
+	t.Parallel() // waits for the lock
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	check(t, s.Close())
@@ -173,7 +171,7 @@ func TestDamageFoundWhileInUseEndsAllWrites(t *testing.T) {
 	path := fullFile(t)
 	s, _, _ := open(t, "sqlite:"+path)
 	damage(t, path)
-	must(s.DB().Exec("PRAGMA shrink_memory"))(t) // forget the pages that were read before
+	must(s.DB().Exec("PRAGMA shrink_memory"))(t) // drop cached pages
 	var found error
 	for n := 0; found == nil && n < 200; n++ {
 		_, found = s.Append(t.Context(), issue(n), true, event("", 1))
@@ -181,7 +179,7 @@ func TestDamageFoundWhileInUseEndsAllWrites(t *testing.T) {
 	wantFatal(t, s, found, "restore a backup")
 }
 
-// fullFile is a database with much in it that nobody has open.
+// fullFile returns a closed database with much data.
 func fullFile(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "pawl.db")
@@ -189,7 +187,7 @@ func fullFile(t *testing.T) (path string) {
 	for n := range 200 {
 		must(s.Append(t.Context(), issue(n), false, event("", strings.Repeat("x", 1000))))(t)
 	}
-	check(t, s.Close()) // the log goes into the file
+	check(t, s.Close()) // moves the log into the file
 	return path
 }
 
@@ -203,7 +201,7 @@ func damage(t *testing.T, path string) {
 	check(t, f.Close())
 }
 
-func TestAFileThatLosesItsNameEndsAllWrites(t *testing.T) {
+func TestRemovedFileEndsAllWrites(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"removed":     os.Remove,
 		"log removed": func(path string) error { return os.Remove(path + "-wal") },
@@ -227,8 +225,7 @@ func TestAFileThatLosesItsNameEndsAllWrites(t *testing.T) {
 	}
 }
 
-// wantFatal wants an error after which the process is told to end and nothing is
-// written any more.
+// wantFatal wants a fatal error after which every write fails.
 func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) {
@@ -249,7 +246,7 @@ func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 	}
 }
 
-func TestDamageThatOnlyAReadMeetsEndsAllWrites(t *testing.T) {
+func TestDamageFoundByReadEndsAllWrites(t *testing.T) {
 	sound := must(os.ReadFile(fullFile(t)))(t)
 	for name, read := range map[string]func(*store.Store) error{
 		"claim threads":   func(s *store.Store) error { _, err := s.Claim(t.Context(), "here", 1); return err },

@@ -17,7 +17,7 @@ import (
 )
 
 // TestAFailedSyncEndsAllWrites has the kernel answer EIO to every fsync of a
-// child process from some moment on, as a failing disk does.
+// child process after its first writes, as a failing disk does.
 func TestAFailedSyncEndsAllWrites(t *testing.T) {
 	const variable = "PAWL_TEST_FSYNC"
 	if path := os.Getenv(variable); path != "" {
@@ -34,7 +34,7 @@ func TestAFailedSyncEndsAllWrites(t *testing.T) {
 	if text := string(out); strings.Contains(text, "--- SKIP") {
 		t.Skipf("the kernel takes no filter of system calls here:\n%s", text)
 	}
-	// What was answered is there, and the next process goes on.
+	// Acknowledged writes are stored, and the next process can continue.
 	s, _, _ := open(t, "sqlite:"+path)
 	for n := range 20 {
 		if _, err := s.Delivery(t.Context(), fmt.Sprint("before", n)); err != nil {
@@ -44,7 +44,7 @@ func TestAFailedSyncEndsAllWrites(t *testing.T) {
 	works(t, s)
 }
 
-// failedSync is the child. It writes while syncs work, and then while they fail.
+// failedSync is the child process. It writes while syncs succeed, and then while they fail.
 func failedSync(t *testing.T, path string) {
 	s, _, _ := open(t, "sqlite:"+path)
 	for n := range 20 {
@@ -78,7 +78,7 @@ func failSyncs() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
-	// TSYNC gives the filter to all threads of the process.
+	// TSYNC applies the filter to all threads of the process.
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
 		return fmt.Errorf("filter system calls: %w", errno)

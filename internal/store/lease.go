@@ -79,8 +79,8 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease
 	return lease, err
 }
 
-// take leases a locked row to a step. It clears wake-ups that have come. After a retry it restores the earlier
-// wake-up time.
+// take leases a locked row to a step. If the row waited for a retry, take first restores the wake-up time from before
+// it. A wake-up time that has passed is cleared.
 func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (thread.Lease, error) {
 	if !r.laterAt.IsZero() {
 		r.wakeAt = r.laterAt
@@ -221,7 +221,7 @@ func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) erro
 // mostNoted limits a note in bytes: each change rewrites the row.
 const mostNoted = 16 << 10
 
-// Note stores the current attempt's use for the global ledgers and for a node that takes over. A Release without a
+// Note stores the current attempt's usage for the global ledgers and for a node that takes over. A Release without a
 // retry clears the note. Errors include thread.ErrLeaseLost.
 func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) error {
 	note, err := json.Marshal(spent)

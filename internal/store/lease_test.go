@@ -43,7 +43,7 @@ func onlyOneHoldsALease(t *testing.T, dsn string) {
 	if again.Epoch != leases[0].Epoch+1 {
 		t.Errorf("epoch %d follows %d", again.Epoch, leases[0].Epoch)
 	}
-	// Giving a lost lease back is no error, and takes nothing from its holder.
+	// Releasing a lost lease is no error and does not affect its new holder.
 	check(t, s.Release(t.Context(), leases[0], nil))
 	must(s.Renew(t.Context(), again))(t)
 }
@@ -81,17 +81,17 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 		t.Error("a lost lease left something behind:", wakes, events, breakers, cooldowns, alias)
 	}
 	check(t, s.AppendLeased(ctx, held, b))
-	// The same owner in a later epoch is somebody else.
+	// The same owner in a later epoch holds another lease.
 	check(t, s.Release(ctx, held, nil))
 	must(s.Acquire(ctx, issue(1), "quick"))(t)
 	if err := s.AppendLeased(ctx, held, b); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("append in an old epoch: %v, want ErrLeaseLost", err)
 	}
-	// So is one that was given back and that nobody took.
+	// Releasing twice is no error either.
 	check(t, s.Release(ctx, held, nil))
 }
 
-func anExpiredLeaseThatNobodyTookIsRenewed(t *testing.T, dsn string) {
+func untakenExpiredLeaseIsRenewed(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	l := must(s.Acquire(t.Context(), issue(1), "node"))(t)
 	c.Advance(10 * thread.LeaseTime)
@@ -173,7 +173,7 @@ func cooldownsEnd(t *testing.T, dsn string) {
 	}
 }
 
-func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
+func threadsListsActiveThreads(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	must(s.Append(ctx, issue(1), true, event("", "never tried")))(t)
@@ -203,7 +203,7 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 			t.Errorf("each of %d (-want +got)\n%s", limit, diff)
 		}
 	}
-	// Those of other repositories take no place of a repository's own.
+	// Other repositories' threads do not count toward the limit.
 	for n := range 60 {
 		c.Advance(time.Second)
 		l := must(s.Acquire(ctx, thread.ID{Owner: "busy", Name: "one", Number: n + 1}, "node"))(t)
@@ -245,7 +245,7 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	}
 }
 
-func aClosedBreakerIsForgottenLoggedAndWakesWhoWaits(t *testing.T, dsn string) {
+func closingABreakerLogsAndWakes(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	l := must(s.Acquire(ctx, issue(1), "node"))(t)

@@ -16,8 +16,7 @@ func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow,
 	return list(rows, err, s.scanThread)
 }
 
-// ThreadsOf lists the threads of a repository, or of an owner without a name, like Threads. GitHub's names ignore
-// case.
+// ThreadsOf lists a repository's active threads, or all of an owner's if name is empty. GitHub's names ignore case.
 func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thread.ID, err error) {
 	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
 		"lower(owner) = lower($1) AND ($2 = '' OR lower(name) = lower($2)) ORDER BY owner, name, number", owner, name)
@@ -30,7 +29,7 @@ func (s *threads) Near(ctx context.Context, t thread.ID) (all []thread.ID, err e
 	return all, err
 }
 
-// EachThread calls f with each thread without building a list.
+// EachThread calls f with up to limit active threads, newest change first. It builds no list.
 func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) error {
 	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT $1", limit)
 }

@@ -210,12 +210,12 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 	return fresh, err
 }
 
-// wake makes the thread due, unless it already is. A user's command goes first.
-func (s *threads) wake(ctx context.Context, tx *txn, r row, order bool) error {
-	if !r.queuedAt.IsZero() && !order {
+// wake makes the thread due, unless it already is. A thread with a user's command goes first.
+func (s *threads) wake(ctx context.Context, tx *txn, r row, command bool) error {
+	if !r.queuedAt.IsZero() && !command {
 		return nil
 	}
 	tx.due = true
 	return tx.exec(ctx, `UPDATE threads SET queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $2 END,
-		urgent = CASE WHEN $3 THEN 1 ELSE urgent END WHERE id = $1`, r.id, micros(tx.now), order)
+		urgent = CASE WHEN $3 THEN 1 ELSE urgent END WHERE id = $1`, r.id, micros(tx.now), command)
 }

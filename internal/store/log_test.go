@@ -12,14 +12,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func seqIsGaplessWhenManyAppend(t *testing.T, dsn string) {
+func seqIsGaplessUnderConcurrentAppends(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	const writers, each = 8, 25
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				// Every key is used by two writers: one of them appends it.
+				// Two writers use every key; only one of them appends it.
 				key := fmt.Sprintf("%d-%d", w/2, i)
 				if _, err := s.Append(t.Context(), issue(1), i%3 == 0, event(key, w), event("", i)); err != nil {
 					t.Error(err)

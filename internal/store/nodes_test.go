@@ -29,10 +29,10 @@ func TestNodesShareOneDatabase(t *testing.T) {
 		t.Run(q.name, func(t *testing.T) { q.ask(t, server.newDatabase(t)) })
 	}
 	t.Run("NodesMayStartAtTheSameTime", func(t *testing.T) { nodesMayStartAtTheSameTime(t, server.emptyDatabase(t)) })
-	t.Run("WhatWasAnsweredSurvivesARestart", func(t *testing.T) { whatWasAnsweredSurvivesARestart(t, server) })
+	t.Run("AcknowledgedWritesSurviveARestart", func(t *testing.T) { acknowledgedWritesSurviveARestart(t, server) })
 }
 
-// nodes opens three stores with a queue that remembers what all were given.
+// nodes opens three stores that share one recording queue.
 func nodes(t *testing.T, dsn string, now func() time.Time) ([]*store.Store, *recorder) {
 	t.Helper()
 	r := &recorder{}
@@ -77,7 +77,7 @@ func oneNodeSweepsUp(t *testing.T, dsn string) {
 		})
 	}
 	wg.Wait()
-	// What one node passed over, because another was at it, is not left.
+	// Rows that one node skipped because another was claiming them are not left over.
 	for _, s := range nodes {
 		threads.Add(int64(len(must(s.Claim(ctx, "node", 60))(t))))
 		deliveries.Add(int64(claimed(t, s)))

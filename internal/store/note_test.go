@@ -10,9 +10,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// aNoteIsForWhoTakesOver: it outlives its writer, and ends with a step that did
-// all there was to do.
-func aNoteIsForWhoTakesOver(t *testing.T, dsn string) {
+// noteOutlivesItsWriter: a note survives its writer's death, and ends with a step that needs no retry.
+func noteOutlivesItsWriter(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	noted := func(want string) {
@@ -21,7 +20,7 @@ func aNoteIsForWhoTakesOver(t *testing.T, dsn string) {
 			t.Errorf("noted is %q, want %q", got, want)
 		}
 	}
-	noted("") // of a thread that nobody knows
+	noted("") // an unknown thread
 	dead := must(s.Acquire(ctx, issue(1), "dead"))(t)
 	noted("")
 	check(t, s.Note(ctx, dead, policy.Spent{N: 1}))

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// wantRefusal opens and wants an error with every one of the words.
+// wantRefusal opens the database and wants an error that contains all the words.
 func wantRefusal(t *testing.T, dsn string, words ...string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), dsn, store.Options{})
@@ -35,7 +35,7 @@ func wantRefusal(t *testing.T, dsn string, words ...string) {
 	}
 }
 
-func openedForReadingItReadsOnly(t *testing.T, dsn string) {
+func readingStoreDoesNotWrite(t *testing.T, dsn string) {
 	ctx := t.Context()
 	if _, err := store.Open(ctx, dsn, store.Options{Access: store.Reading}); err == nil || !strings.Contains(err.Error(), "start pawl serve once") {
 		t.Errorf("a database that is not there: %v", err)
@@ -46,7 +46,7 @@ func openedForReadingItReadsOnly(t *testing.T, dsn string) {
 	defer r.Close()
 	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
 	if got := must(r.Events(ctx, issue(1), 0))(t); len(got) != 2 {
-		t.Errorf("%d events are seen beside a writer, want 2", len(got))
+		t.Errorf("%d events are visible next to a writer, want 2", len(got))
 	}
 	if _, err := r.Append(ctx, issue(1), false, event("", 3)); err == nil {
 		t.Error("a reader appended")
@@ -87,7 +87,7 @@ func aSchemaFromBeforeTheFirstReleaseIsRefused(t *testing.T, dsn string) {
 	}
 }
 
-func aDatabaseOfSomethingElseIsRefused(t *testing.T, dsn string) {
+func databaseOfAnotherProgramIsRefused(t *testing.T, dsn string) {
 	must(rawDB(t, dsn).Exec("CREATE TABLE customers (id INTEGER PRIMARY KEY)"))(t)
 	wantRefusal(t, dsn, "another program", "database of its own")
 }
@@ -126,8 +126,8 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	wantRefusal(t, "sqlite:"+path, "restore a backup")
 }
 
-func TestASecondWriterIsRefusedAndToldHowToSeeWhoWrites(t *testing.T) {
-	t.Parallel() // it waits for the lock
+func TestSecondWriterIsRefusedWithAHint(t *testing.T) {
+	t.Parallel() // waits for the lock
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	link, other := filepath.Join(t.TempDir(), "link.db"), filepath.Join(t.TempDir(), "other.db")
@@ -146,7 +146,6 @@ func TestASecondWriterIsRefusedAndToldHowToSeeWhoWrites(t *testing.T) {
 
 func TestEveryCommitReachesTheDisk(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
-	// What the nodes share does not wait for the disk, on the same connection.
 	check(t, s.UpdateShared(t.Context(), "limits", func(time.Time, []byte) []byte { return []byte("{}") }))
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "3000"} {
 		var got string
@@ -157,7 +156,7 @@ func TestEveryCommitReachesTheDisk(t *testing.T) {
 	}
 }
 
-func TestADatabaseIsItsOwnersOnly(t *testing.T) {
+func TestDatabaseFilesArePrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
 	must(s.Append(t.Context(), issue(1), false, event("", 1)))(t)
@@ -181,7 +180,7 @@ func TestAReadOnlyFileIsRefused(t *testing.T) {
 		wantRefusal(t, "sqlite:"+path, "write access")
 		return
 	}
-	// Root may write everything; one thread gives that up, and is thrown away.
+	// Root may write any file, so one locked OS thread drops that right and then ends.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -195,7 +194,7 @@ func TestAReadOnlyFileIsRefused(t *testing.T) {
 	<-done
 }
 
-func TestWritesWaitForNobodyAfterClose(t *testing.T) {
+func TestWritesDoNotBlockAfterClose(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	check(t, s.Close())
 	if _, err := s.Receive(context.Background(), thread.Delivery{GUID: "late"}); err == nil {
@@ -207,8 +206,8 @@ func TestWritesWaitForNobodyAfterClose(t *testing.T) {
 	check(t, s.Close())
 }
 
-// In SQLite before 3.51.3 resetting a write-ahead log can corrupt the file.
-func TestTheSQLiteThatIsLinkedInIsNewEnough(t *testing.T) {
+// Before SQLite 3.51.3, resetting a write-ahead log could corrupt the file.
+func TestLinkedSQLiteIsNewEnough(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	var version string
 	check(t, s.DB().QueryRow("SELECT sqlite_version()").Scan(&version))

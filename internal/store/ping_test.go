@@ -18,9 +18,8 @@ func TestPingFailsWhileTheDatabaseIsReadOnly(t *testing.T) {
 	check(t, s.Ping(t.Context()))
 }
 
-// Providers of PostgreSQL switch a database to reading when its disk is full, and
-// an address may lead to a standby after a failover.
-func TestPingFailsWhilePostgreSQLOnlyReads(t *testing.T) {
+// Hosted PostgreSQL becomes read-only when its disk is full, and an address may lead to a standby after a failover.
+func TestPingFailsWhilePostgreSQLIsReadOnly(t *testing.T) {
 	s, _, _ := open(t, startPostgres(t).newDatabase(t))
 	system := func(query string) {
 		t.Helper()
@@ -36,14 +35,14 @@ func TestPingFailsWhilePostgreSQLOnlyReads(t *testing.T) {
 	system("ALTER SYSTEM SET default_transaction_read_only = on")
 	mode("on")
 	if err := s.Ping(t.Context()); err == nil {
-		t.Error("a database that only reads counts as writable")
+		t.Error("a read-only database counts as writable")
 	}
 	system("ALTER SYSTEM RESET default_transaction_read_only")
 	mode("off")
 	check(t, s.Ping(t.Context()))
 }
 
-func TestPingWritesNowAndThenHoweverOftenItIsAsked(t *testing.T) {
+func TestPingLimitsItsWrites(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, c := open(t, dsn)
 	written := func() (at int64) {
@@ -60,7 +59,7 @@ func TestPingWritesNowAndThenHoweverOftenItIsAsked(t *testing.T) {
 	if got := written(); got != first {
 		t.Errorf("20 more calls wrote at %d, want none since %d", got, first)
 	}
-	// One that failed is followed by one that writes.
+	// After a failure the next Ping writes again.
 	must(s.DB().Exec("PRAGMA busy_timeout=1"))(t)
 	other := must(rawDB(t, dsn).Conn(t.Context()))(t)
 	must(other.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
@@ -72,7 +71,7 @@ func TestPingWritesNowAndThenHoweverOftenItIsAsked(t *testing.T) {
 	}
 }
 
-func TestAReaderPingsWithoutWriting(t *testing.T) {
+func TestReaderPingsWithoutWriting(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, dsn)
 	check(t, s.Close())

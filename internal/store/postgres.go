@@ -24,8 +24,8 @@ const postgresConns = 16
 // PostgreSQL's time limits, our choice. Without them a silent connection (failover, lost NAT entry) would hold its
 // caller for hours.
 const (
-	// connectTime limits a connection; the hosts of an address share it. It leaves a second of storeTime for the
-	// statement. The address may set connect_timeout, for each host.
+	// connectTime limits connecting; the hosts of an address share it. It leaves a second of storeTime for the
+	// statement. connect_timeout in the address replaces it, for each host.
 	connectTime = storeTime - time.Second
 	// pingTime limits the check of a pooled connection.
 	pingTime = time.Second
@@ -33,7 +33,7 @@ const (
 	statementTime = 15 * time.Second
 	// silentTime is how long the kernel waits for a silent peer.
 	silentTime = 10 * time.Second
-	// lockTime limits a migration's wait for a lock; the address may set lock_timeout. Then the start fails.
+	// lockTime limits a migration's wait for a lock; after it the start fails. lock_timeout in the address replaces it.
 	lockTime = time.Minute
 )
 
@@ -52,7 +52,7 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// hosts counts the hosts of an address. The driver lists a host twice where it may connect with and without TLS.
+// hosts counts the hosts of an address. The driver lists a host twice if it may connect with and without TLS.
 func hosts(config *pgx.ConnConfig) int {
 	all := map[string]bool{fmt.Sprint(config.Host, " ", config.Port): true}
 	for _, f := range config.Fallbacks {
@@ -174,8 +174,8 @@ var connectHints = map[string]string{
 	"53300": fmt.Sprintf("raise max_connections: each server uses up to %d connections", postgresConns+1), // too_many_connections
 }
 
-// onlyReads reports whether PostgreSQL refused a write because it is read-only.
-func onlyReads(err error) bool {
+// isReadOnly reports whether PostgreSQL refused a write because it is read-only.
+func isReadOnly(err error) bool {
 	answer, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && answer.Code == "25006" // read_only_sql_transaction
 }
@@ -203,8 +203,8 @@ func Unreachable(err error) bool {
 // migrationLock is an advisory lock for migrations; the number is "pawl" in ASCII.
 const migrationLock = 0x7061776c
 
-// migratePostgres migrates over its own connections without a time limit. The lock belongs to a transaction, since a
-// pooler could lose others.
+// migratePostgres migrates over its own connections without a time limit. The migration lock belongs to a transaction,
+// since a pooler could lose a session's lock.
 func (s *database) migratePostgres(ctx context.Context) error {
 	config := s.config.Copy()
 	config.Tracer = nil
@@ -229,7 +229,7 @@ func (s *database) migratePostgres(ctx context.Context) error {
 		return fmt.Errorf("ask PostgreSQL for its mode: %w", err)
 	}
 	if only {
-		return errOnlyReads
+		return errReadOnly
 	}
 	if _, err := lock.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", migrationLock); err != nil {
 		return fmt.Errorf("wait for another server that migrates the database: %w%s", err, s.whoMigrates(ctx))
@@ -256,11 +256,10 @@ func (s *database) checkPool(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// errOnlyReads means that the database accepts no writes.
-var errOnlyReads = errors.New("PostgreSQL only reads here: it is a standby, or default_transaction_read_only is set; " +
+var errReadOnly = errors.New("PostgreSQL is read-only here: it is a standby, or default_transaction_read_only is set; " +
 	"name the primary in the config, or make this one writable")
 
-// whoMigrates says how to end a server that was stopped with the lock.
+// whoMigrates names the server that holds the migration lock and how to end it.
 func (s *database) whoMigrates(ctx context.Context) (hint string) {
 	var pid int
 	var host string
@@ -275,13 +274,13 @@ func (s *database) whoMigrates(ctx context.Context) (hint string) {
 		"end it with SELECT pg_terminate_backend(%d) and start again", host, pid)
 }
 
-// wakeChannel tells nodes about due threads.
+// wakeChannel notifies nodes of due threads.
 const wakeChannel = "pawl_due"
 
 // listenAgain is how long Listen waits before it reconnects. Polls continue.
 const listenAgain = 5 * time.Second
 
-// notify wakes all nodes after the commit; SQLite has only one process.
+// notify wakes all nodes after the commit. SQLite has no other nodes.
 func (s *database) notify(ctx context.Context, tx *txn) error {
 	if !s.postgres {
 		return nil
@@ -312,14 +311,14 @@ func (s *Store) listen(ctx context.Context, wake func()) error {
 	}
 	for {
 		wake() // covers earlier changes
-		if err := s.hear(ctx, conn); err != nil {
+		if err := s.awaitWake(ctx, conn); err != nil {
 			return err
 		}
 	}
 }
 
-// hear waits for a notification and checks silent connections.
-func (s *Store) hear(ctx context.Context, conn *pgx.Conn) error {
+// awaitWake waits for a notification. It returns nil early if the connection was silent for statementTime but works.
+func (s *Store) awaitWake(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
 	_, err := conn.WaitForNotification(waiting)

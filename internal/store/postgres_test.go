@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// postgres is a server of the test's own.
+// postgres is a server for this test only.
 type postgres struct {
 	*postgrestest.Server
 
@@ -21,8 +21,8 @@ func startPostgres(t *testing.T) *postgres {
 	return &postgres{Server: postgrestest.Start(t)}
 }
 
-// newDatabase makes a database with Pawl's tables, a copy of one that was
-// migrated once: migrating takes much of a second.
+// newDatabase makes a database with Pawl's tables. It copies one that was migrated once: migrating takes almost a
+// second.
 func (p *postgres) newDatabase(t testing.TB) string {
 	t.Helper()
 	if p.template == "" {
@@ -39,15 +39,14 @@ func (p *postgres) emptyDatabase(t testing.TB) string {
 	return p.Address(p.NewDatabase(t, ""))
 }
 
-// nameOf is the name of a database from its address.
+// nameOf returns the database's name in an address.
 func nameOf(dsn string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(dsn, "postgres://pawl@/"), "?")
 	return name
 }
 
-// What a database says of its transactions, and an address that wants a server for writing, are usual where PostgreSQL is
-// looked after by others.
-func TestSettingsOfTheDatabaseDoNotChangeWhatTheStoreReliesOn(t *testing.T) {
+// On managed PostgreSQL, defaults for transactions and target_session_attrs in the address are common.
+func TestDatabaseSettingsDoNotWeakenTheStore(t *testing.T) {
 	p := startPostgres(t)
 	dsn := p.newDatabase(t)
 	db := rawDB(t, dsn)
@@ -82,8 +81,8 @@ func TestSettingsOfTheDatabaseDoNotChangeWhatTheStoreReliesOn(t *testing.T) {
 	}
 }
 
-// What is stronger than PostgreSQL's default, or another way to be durable, stays.
-func TestOtherKindsOfSynchronousCommitStay(t *testing.T) {
+// The store replaces only off: other values of synchronous_commit wait for a sync, or for more.
+func TestStrongerSynchronousCommitIsKept(t *testing.T) {
 	p := startPostgres(t)
 	dsn := p.newDatabase(t)
 	must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET synchronous_commit = remote_apply"))(t)
@@ -94,30 +93,30 @@ func TestOtherKindsOfSynchronousCommitStay(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatOnlyReadsIsRefusedWithAHint(t *testing.T) {
+func TestReadOnlyDatabaseIsRefusedWithAHint(t *testing.T) {
 	p := startPostgres(t)
 	for _, dsn := range []string{p.emptyDatabase(t), p.newDatabase(t)} {
 		must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET default_transaction_read_only = on"))(t)
-		wantRefusal(t, dsn, "only reads", "name the primary")
+		wantRefusal(t, dsn, "is read-only", "name the primary")
 	}
 }
 
-// Connections that a failover left on a standby only read for as long as they last.
-func TestConnectionsThatOnlyReadAreReplaced(t *testing.T) {
+// After a failover, old connections may lead to a standby, which stays read-only.
+func TestReadOnlyConnectionsAreReplaced(t *testing.T) {
 	dsn := startPostgres(t).newDatabase(t)
 	s := must(store.Open(t.Context(), dsn, store.Options{}))(t)
 	defer s.Close()
-	beside := rawDB(t, dsn)
-	must(beside.Exec("ALTER DATABASE " + nameOf(dsn) + " SET default_transaction_read_only = on"))(t)
-	must(beside.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	other := rawDB(t, dsn)
+	must(other.Exec("ALTER DATABASE " + nameOf(dsn) + " SET default_transaction_read_only = on"))(t)
+	must(other.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid()`))(t)
 	for !strings.Contains(fmt.Sprint(receive(t.Context(), s, "standby", 10)), "read-only transaction") {
 	}
-	must(beside.Exec("ALTER DATABASE " + nameOf(dsn) + " RESET default_transaction_read_only"))(t)
+	must(other.Exec("ALTER DATABASE " + nameOf(dsn) + " RESET default_transaction_read_only"))(t)
 	check(t, receive(t.Context(), s, "primary", 10))
 }
 
-func TestAServerStopsOnceAnotherVersionHasChangedTheSchema(t *testing.T) {
+func TestServerStopsAfterForeignSchemaChange(t *testing.T) {
 	dsn := startPostgres(t).newDatabase(t)
 	s, _, _ := open(t, dsn)
 	check(t, receive(t.Context(), s, "before", 10))
@@ -136,7 +135,7 @@ func TestAServerStopsOnceAnotherVersionHasChangedTheSchema(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatIsRefusedSaysWhatToDo(t *testing.T) {
+func TestRefusedConnectionGivesAHint(t *testing.T) {
 	p := startPostgres(t)
 	dsn := p.newDatabase(t)
 	must(rawDB(t, dsn).Exec("CREATE ROLE stranger NOLOGIN"))(t)
@@ -153,15 +152,15 @@ func TestAConnectionThatIsRefusedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A pooler in transaction mode may give every transaction another session, with other prepared statements, settings and
+// A pooler in transaction mode may run each transaction in another session, with other prepared statements, settings and
 // channels.
-func TestAPoolerIsAsGoodAsPostgreSQL(t *testing.T) {
+func TestStoreWorksThroughAPooler(t *testing.T) {
 	p := startPostgres(t)
 	pooler := p.Pooler(t, "transaction")
 	through := func(address func(testing.TB) string) func(testing.TB) string {
 		return func(t testing.TB) string {
 			direct := address(t)
-			// As ownClock does; sessions that the pooler has open would not see it there.
+			// ownClock sets the search path per database, which the pooler's open sessions would not see.
 			must(rawDB(t, direct).Exec("ALTER DATABASE " + nameOf(direct) + " SET search_path = public, test, pg_catalog"))(t)
 			return pooler(nameOf(direct))
 		}

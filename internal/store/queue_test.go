@@ -19,8 +19,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// patience is how long a test waits for what must happen: long, so that none fails
-// on a busy machine.
+// patience limits a test's wait; it is long, so that no test fails on a busy machine.
 const patience = 10 * time.Minute
 
 // await receives or fails.
@@ -35,7 +34,7 @@ func await[T any](t *testing.T, what string, ch <-chan T) T {
 	}
 }
 
-// newQueue is a real queue on the store.
+// newQueue returns a real queue on the store.
 func newQueue(s *store.Store, node string, step func(context.Context, thread.Lease, time.Time) error,
 	deliver func(context.Context, thread.Delivery) error) *queue.Queue {
 	q := queue.New(queue.Options{
@@ -62,11 +61,11 @@ func start(t *testing.T, s *store.Store, step func(context.Context, thread.Lease
 
 func noDelivery(context.Context, thread.Delivery) error { return nil }
 
-// stepper takes steps as the solver does: read the log, work, give the lease back.
+// stepper takes steps as the solver does: read the log, work, release the lease.
 type stepper struct {
 	store *store.Store
 	seen  chan int64                   // the last seq of the log at the step's start
-	work  func(context.Context, int64) // between reading and giving back
+	work  func(context.Context, int64) // between reading and releasing
 }
 
 func (st *stepper) step(ctx context.Context, l thread.Lease, _ time.Time) error {
@@ -126,7 +125,7 @@ func aWakeUpAfterAStepLeadsToOneMore(t *testing.T, dsn string) {
 	}
 }
 
-func noWakeUpIsLostInTheCrowd(t *testing.T, dsn string) {
+func noWakeUpIsLostUnderLoad(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	noWakeUpIsLost(t, s)
 }
@@ -175,9 +174,9 @@ func noWakeUpIsLost(t *testing.T, stores ...*store.Store) {
 	await(t, "the last step of every thread", complete)
 }
 
-// aKilledStepIsTakenUp kills a process in the middle of a step with SIGKILL: its
-// lease stays held, on SQLite until the next process has the file.
-func aKilledStepIsTakenUp(t *testing.T, dsn string) {
+// killedStepIsTakenOver kills a process in the middle of a step with SIGKILL. Its lease remains; on SQLite it ends once
+// the next process has the file.
+func killedStepIsTakenOver(t *testing.T, dsn string) {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), "PAWL_TEST_DSN="+dsn)
 	child.Stderr = os.Stderr
@@ -191,7 +190,7 @@ func aKilledStepIsTakenUp(t *testing.T, dsn string) {
 		wantRefusal(t, dsn, "in use by another process", "stop it first")
 		r := must(store.Open(t.Context(), dsn, store.Options{Access: store.Reading}))(t)
 		if rows := must(r.Events(t.Context(), issue(1), 0))(t); len(rows) != 1 {
-			t.Errorf("a reader beside the process sees %d events, want 1", len(rows))
+			t.Errorf("a reader sees %d events while the process runs, want 1", len(rows))
 		}
 		check(t, r.Close())
 	}
@@ -212,8 +211,7 @@ func aKilledStepIsTakenUp(t *testing.T, dsn string) {
 	}
 }
 
-// TestMain runs the tests or, in a child process of theirs, the process that
-// aKilledStepIsTakenUp kills.
+// TestMain runs the tests, or in a child process the step that killedStepIsTakenOver kills.
 func TestMain(m *testing.M) {
 	if dsn := os.Getenv("PAWL_TEST_DSN"); dsn != "" {
 		fmt.Fprintln(os.Stderr, stepForever(context.Background(), dsn))
@@ -222,7 +220,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// stepForever begins a step that never ends, and says so.
+// stepForever begins a step that never ends, and announces it on stdout.
 func stepForever(ctx context.Context, dsn string) error {
 	s, err := store.Open(ctx, dsn, store.Options{})
 	if err != nil {
@@ -239,7 +237,7 @@ func stepForever(ctx context.Context, dsn string) error {
 	select {}
 }
 
-func aStepCutOffByStopGoesOnAfterStart(t *testing.T, dsn string) {
+func interruptedStepContinuesAfterStart(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	st := &stepper{store: s, seen: make(chan int64, 100), work: func(ctx context.Context, _ int64) { <-ctx.Done() }}
 	q := start(t, s, st.step, noDelivery)

@@ -10,8 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pour stores deliveries with 64 callers, each the next one when the last was
-// answered, until ctx ends.
+// pour stores deliveries from 64 concurrent callers until ctx ends.
 func pour(ctx context.Context, t *testing.T, receive func(context.Context, thread.Delivery) (bool, error)) (wait func()) {
 	var wg sync.WaitGroup
 	for n := range 64 {
@@ -29,7 +28,7 @@ func pour(ctx context.Context, t *testing.T, receive func(context.Context, threa
 	return wg.Wait
 }
 
-func TestHandlingGoesOnWhileDeliveriesPourIn(t *testing.T) {
+func TestHandlingContinuesDuringADeliveryStorm(t *testing.T) {
 	s, _, c := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	for n := range 10 {
 		must(s.Receive(t.Context(), thread.Delivery{GUID: fmt.Sprint("handled", n), Event: "ping", ReceivedAt: c.Now()}))(t)
@@ -47,7 +46,7 @@ func TestHandlingGoesOnWhileDeliveriesPourIn(t *testing.T) {
 	wait()
 }
 
-func TestWhatIsHeldIsFinishedByClose(t *testing.T) {
+func TestCloseFinishesOrRefusesPendingWrites(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, c := open(t, dsn)
 	must(s.Receive(t.Context(), thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)

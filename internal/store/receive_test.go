@@ -64,8 +64,8 @@ func deliveriesAreStoredOnce(t *testing.T, dsn string) {
 	}
 }
 
-// aPayloadThatCannotBeReadStaysDue: the next version may be able to read it.
-func aPayloadThatCannotBeReadStaysDue(t *testing.T, dsn string) {
+// unreadablePayloadStaysDue: the next version may read it.
+func unreadablePayloadStaysDue(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	must(s.Receive(ctx, thread.Delivery{GUID: "g", Event: "issues", Payload: []byte("[]"), ReceivedAt: c.Now()}))(t)
@@ -82,7 +82,7 @@ func aPayloadThatCannotBeReadStaysDue(t *testing.T, dsn string) {
 	}
 }
 
-func aDeliveryThatIsRefusedIsFreshLater(t *testing.T, dsn string) {
+func refusedDeliveryIsFreshLater(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	accept := refuse(t, s, dsn, "7")
 	for n := range 16 {
@@ -105,7 +105,7 @@ func aDeliveryThatIsRefusedIsFreshLater(t *testing.T, dsn string) {
 
 // A database that hangs must not keep GitHub waiting for its answer.
 func TestADeliveryIsAnsweredInTimeWhileTheDatabaseHangs(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // waits for a timeout
 	hang := func(t *testing.T, dsn, lock string) {
 		s, _, c := open(t, dsn)
 		other := must(rawDB(t, dsn).Conn(t.Context()))(t)
@@ -177,7 +177,7 @@ func pruneKeepsGUIDsThirtyDays(t *testing.T, dsn string) {
 	}
 }
 
-func failedDeliveriesAreTriedAgain(t *testing.T, dsn string) {
+func failedDeliveriesAreRetriedWithBackoff(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	must(s.Receive(ctx, thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t)

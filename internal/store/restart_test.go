@@ -9,10 +9,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// whatWasAnsweredSurvivesARestart kills the server under load and starts it
-// again: calls fail meanwhile, then work, and what was answered is there.
-// The database has synchronous_commit off, with which a crash loses commits.
-func whatWasAnsweredSurvivesARestart(t *testing.T, server *postgres) {
+// acknowledgedWritesSurviveARestart kills PostgreSQL under load and restarts it. Calls fail meanwhile and then succeed,
+// and every acknowledged write is stored. The database's own default, synchronous_commit off, would lose commits.
+func acknowledgedWritesSurviveARestart(t *testing.T, server *postgres) {
 	dsn := server.newDatabase(t)
 	must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET synchronous_commit = off"))(t)
 	s, _, c := open(t, dsn)
@@ -92,7 +91,7 @@ func whatWasAnsweredSurvivesARestart(t *testing.T, server *postgres) {
 	}
 }
 
-// column reads one column of text.
+// column reads a column of strings.
 func column(t *testing.T, dsn, query string) (values []string) {
 	t.Helper()
 	rows := must(rawDB(t, dsn).Query(query))(t)

@@ -24,8 +24,8 @@ func proxied(t *testing.T) (*store.Store, *postgrestest.Proxy) {
 	return s, proxy
 }
 
-// Connections that go silent give no reset. Without deadlines everything here would wait for ever.
-func TestConnectionsThatGoSilentAreDroppedAndReplaced(t *testing.T) {
+// A silent connection sends no reset. Without deadlines every call here would wait forever.
+func TestSilentConnectionsAreReplaced(t *testing.T) {
 	s, proxy := proxied(t)
 	ctx := t.Context()
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
@@ -36,7 +36,7 @@ func TestConnectionsThatGoSilentAreDroppedAndReplaced(t *testing.T) {
 		s.Listen(listen, func() { wakes <- true })
 	}()
 	<-wakes                                     // it listens
-	within := must(s.DB().BeginTx(ctx, nil))(t) // in the middle of its work
+	within := must(s.DB().BeginTx(ctx, nil))(t) // a transaction in progress
 	statement := make(chan error)
 	go func() {
 		_, err := within.ExecContext(ctx, "SELECT pg_sleep(3600)")
@@ -87,7 +87,7 @@ func TestAWebhookIsRefusedInTimeWhilePostgreSQLHangs(t *testing.T) {
 	}
 }
 
-// Where the peer is gone, the kernel ends a connection that nothing is heard of.
+// The kernel must end a connection whose peer is gone, before and after data is sent.
 func TestTheKernelEndsConnectionsWithoutAPeer(t *testing.T) {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()

@@ -20,11 +20,11 @@ import (
 
 const sqliteReaders = 4
 
-// besideWait limits another process's wait for a lock: a busy server frees it only for moments. lockWait limits other
-// writes; lockWait and storeTime stay below GitHub's 10 s.
+// commandWait limits an operator command's wait for the write lock: a busy server frees it only for moments. lockWait
+// limits other writes; lockWait and storeTime together stay below GitHub's 10 s.
 const (
-	lockWait   = 3 * time.Second
-	besideWait = 30 * time.Second
+	lockWait    = 3 * time.Second
+	commandWait = 30 * time.Second
 )
 
 // openSQL opens `conns` connections to a file. Commits are synced before the answer (FULL).
@@ -60,7 +60,7 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if s.r, err = openSQL(path, lockWait, sqliteReaders, "_query_only", "1"); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{s.checkSQLite, s.migrateSQLite, s.nobodyElse} {
+	for _, step := range []func(context.Context) error{s.checkSQLite, s.migrateSQLite, s.resumeWork} {
 		if err := step(ctx); err != nil {
 			return explain(path, err)
 		}
@@ -70,8 +70,8 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 
 func (s *database) migrateSQLite(ctx context.Context) error { return s.migrate(ctx, s.w) }
 
-// nobodyElse makes interrupted work and failed deliveries due: no other process has this file.
-func (s *database) nobodyElse(ctx context.Context) error {
+// resumeWork makes interrupted work and failed deliveries due: no other process works on this file.
+func (s *database) resumeWork(ctx context.Context) error {
 	return s.write(ctx, func(tx *txn) error {
 		if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1"); err != nil {
 			return err
@@ -95,9 +95,9 @@ func (s *database) joinSQLite(ctx context.Context, path string, a Access) (err e
 		return err
 	}
 	s.w = s.r
-	if a == Beside {
+	if a == Writing {
 		// Take the lock first: after a read, a transaction fails if the server wrote in between.
-		if s.w, err = openSQL(path, besideWait, 1, "mode", mode, "_txlock", "immediate"); err != nil {
+		if s.w, err = openSQL(path, commandWait, 1, "mode", mode, "_txlock", "immediate"); err != nil {
 			return err
 		}
 	}

@@ -46,10 +46,10 @@ type Access int
 const (
 	// Serving creates and migrates the database. A SQLite file stays locked until Close.
 	Serving Access = iota
-	// Beside is for an operator's decision next to a server. It takes no lock, migrates nothing and stores no
-	// deliveries.
-	Beside
-	// Reading only reads. It takes no lock and migrates nothing.
+	// Writing is for an operator's command while a server runs. It does not lock the file, migrates nothing and stores
+	// no deliveries.
+	Writing
+	// Reading writes and migrates nothing. It does not lock the file.
 	Reading
 )
 

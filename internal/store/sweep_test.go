@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func theSweepWakesWhatWasLost(t *testing.T, dsn string) {
+func sweepWakesLostThreads(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	sweep := func(freed int) {
@@ -38,14 +38,14 @@ func theSweepWakesWhatWasLost(t *testing.T, dsn string) {
 	c.Advance(2 * time.Second)
 	sweep(2)
 	wantDue(t, s, 2, 3)
-	sweep(0) // nothing twice
+	sweep(0) // each lease is freed once
 	if l := must(s.Claim(ctx, "node", 1))(t)[0]; l.From != "dead" {
 		t.Errorf("taken over from %q, want the dead node", l.From)
 	}
 }
 
-// The worst moment to die is right after a renewal and a sweep of the others, also for
-// who takes over. What a claim takes comes on top: the sweep that frees wakes its node.
+// The worst moment to die is right after a renewal and right after the other nodes' sweep. The claim adds no wait, since
+// the sweep wakes its node.
 func aKilledNodesThreadIsTakenOverWithin35Seconds(t *testing.T, dsn string) {
 	const atMost = 35 * time.Second
 	s, r, c := open(t, dsn)
@@ -59,7 +59,7 @@ func aKilledNodesThreadIsTakenOverWithin35Seconds(t *testing.T, dsn string) {
 		c.Advance(thread.HeartbeatTime)
 		must(s.Renew(ctx, lease))(t)
 		killed := c.Now()
-		c.Advance(-time.Millisecond) // the sweep before
+		c.Advance(-time.Millisecond) // the last sweep came just before the death
 		r.take()
 		var leases []thread.Lease
 		for len(leases) == 0 && c.Now().Sub(killed) < atMost {
@@ -75,7 +75,7 @@ func aKilledNodesThreadIsTakenOverWithin35Seconds(t *testing.T, dsn string) {
 	}
 }
 
-func aClaimedDeliveryIsNobodyElses(t *testing.T, dsn string) {
+func claimedDeliveryIsExclusive(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	for n := range 3 {

@@ -36,7 +36,7 @@ func untriedDeliveriesAreCounted(t *testing.T, dsn string) {
 	want(1, first)
 }
 
-func whatWasGivenUpStaysUntilAPersonDecides(t *testing.T, dsn string) {
+func givenUpDeliveriesWaitForTheOperator(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for _, guid := range []string{"old", "older", "unread", "good"} {
@@ -72,7 +72,7 @@ func whatWasGivenUpStaysUntilAPersonDecides(t *testing.T, dsn string) {
 	if diff := cmp.Diff(want, must(s.Stats(ctx))(t).Deliveries); diff != "" {
 		t.Errorf("counted (-want +got)\n%s", diff)
 	}
-	// Cleaning takes what was handled, and nothing else.
+	// Clean removes only handled deliveries.
 	c.Advance(400 * 24 * time.Hour)
 	done := must(s.Clean(ctx, store.Retention{Deliveries: c.Now()}))(t)
 	if done.Deliveries != 1 || done.Payloads != 0 {
@@ -101,12 +101,12 @@ func whatWasGivenUpStaysUntilAPersonDecides(t *testing.T, dsn string) {
 	if d := must(s.Delivery(ctx, "older"))(t); d.State != thread.Handled || d.Note != "dismissed by the operator: GitHub is down" {
 		t.Errorf("dismissed, it is %s: %s", d.State, d.Note)
 	}
-	person := must(store.Open(ctx, dsn, store.Options{Access: store.Beside}))(t)
-	defer person.Close()
-	if n := must(person.RetryDelivery(ctx, store.AllUnhandled))(t); n != 2 {
+	command := must(store.Open(ctx, dsn, store.Options{Access: store.Writing}))(t)
+	defer command.Close()
+	if n := must(command.RetryDelivery(ctx, store.AllUnhandled))(t); n != 2 {
 		t.Errorf("%d are tried again, want the 2 that are left", n)
 	}
-	if _, err := person.Receive(ctx, thread.Delivery{GUID: "g"}); err == nil {
-		t.Error("a delivery was stored by who does not serve")
+	if _, err := command.Receive(ctx, thread.Delivery{GUID: "g"}); err == nil {
+		t.Error("a store that does not serve stored a delivery")
 	}
 }

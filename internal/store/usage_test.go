@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func attemptsThatBeginAtOnceDoNotPassABoundTogether(t *testing.T, dsn string) {
+func concurrentAttemptsStayWithinTheLimit(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	const most = 3
 	var begun atomic.Int64
@@ -40,7 +40,7 @@ func attemptsThatBeginAtOnceDoNotPassABoundTogether(t *testing.T, dsn string) {
 	}
 }
 
-func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
+func usageIsCountedAtEachLevel(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx, since := t.Context(), c.Now().Add(-policy.Day)
 	any := func(policy.Usage) bool { return true }
@@ -95,8 +95,8 @@ func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
 	}
 }
 
-// It was handed over, and went on much later.
-func anAttemptThatGoesOnCountsFromThenOn(t *testing.T, dsn string) {
+// The attempt ended early and continued 20 hours later.
+func continuedAttemptCountsFromItsContinuation(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for _, tokens := range []int64{10, 30} {
@@ -114,7 +114,7 @@ func anAttemptThatGoesOnCountsFromThenOn(t *testing.T, dsn string) {
 	}
 }
 
-func whatIsUsedIsCountedByDay(t *testing.T, dsn string) {
+func usageIsCountedByDay(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx, usd := t.Context(), 0.25
 	today := c.Now().UTC().Truncate(24 * time.Hour)

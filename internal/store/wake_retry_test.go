@@ -8,12 +8,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// in is a retry after a time.
+// in returns a retry after a fixed wait.
 func in(wait time.Duration) thread.Retry {
 	return func(int) time.Duration { return wait }
 }
 
-// failing takes a thread's lease and gives it back as a step that failed.
+// failing acquires a thread's lease and releases it as a failed step does.
 func failing(t *testing.T, s *store.Store, c *clock, retry thread.Retry, batches ...thread.Batch) {
 	t.Helper()
 	l := must(s.Acquire(t.Context(), issue(1), "node"))(t)
@@ -23,9 +23,8 @@ func failing(t *testing.T, s *store.Store, c *clock, retry thread.Retry, batches
 	check(t, s.Release(t.Context(), l, retry))
 }
 
-// aFailedStepIsTriedAgain: the row alone says when, so that it does not matter
-// what is lost with the process.
-func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
+// failedStepIsRetried: the time of the retry is in the row, so that it survives the process.
+func failedStepIsRetried(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
@@ -38,14 +37,14 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	wantDue(t, s)
 	c.Advance(time.Minute)
 	wantDue(t, s, 1)
-	// A step that does all there is to do leaves nothing of it.
+	// A successful step clears the retry.
 	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	c.Advance(time.Hour)
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
 		t.Errorf("after a step that ended well it wakes at %s", row.WakeAt)
 	}
 	wantDue(t, s)
-	// What comes before the retry is its step.
+	// An event before the retry leads to a step, which replaces the retry.
 	failing(t, s, c, in(time.Hour))
 	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
 	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
@@ -64,8 +63,7 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	wantWakes(t, r, 0)
 }
 
-// aFailureKeepsTheWait: a thread that waits for a long time is tried again
-// soon where a step fails meanwhile, and then waits on.
+// aFailureKeepsTheWait: if a step of a waiting thread fails, it is retried soon, and then the thread waits on.
 func aFailureKeepsTheWait(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
@@ -78,19 +76,19 @@ func aFailureKeepsTheWait(t *testing.T, dsn string) {
 	}
 	failing(t, s, c, in(time.Minute), thread.Batch{WakeAt: reset})
 	wakeAt(c.Now().Add(time.Minute))
-	for range 3 { // again and again, in time or before it
+	for range 3 { // retries on time and early
 		c.Advance(time.Minute)
 		failing(t, s, c, in(time.Minute))
 		wakeAt(c.Now().Add(time.Minute))
 		must(s.Append(ctx, issue(1), true, event("", "early")))(t)
 		failing(t, s, c, in(time.Minute))
 	}
-	// One that is killed while it is tried again keeps both.
+	// A node that dies during a retry loses neither time.
 	must(s.Acquire(ctx, issue(1), "dead"))(t)
 	c.Advance(thread.LeaseTime + time.Second)
 	must(s.Sweep(ctx))(t)
 	failing(t, s, c, in(time.Minute))
-	// A wait that ends before the retry does so, and is the retry.
+	// If the wait ends before the retry, its end is the retry.
 	c.Advance(reset.Sub(c.Now()) - time.Second)
 	failing(t, s, c, in(time.Minute))
 	wakeAt(reset)
@@ -117,13 +115,13 @@ func failuresInARowAreCounted(t *testing.T, dsn string) {
 	}
 	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	fail(1)
-	// The dead count for nothing, and take nothing from the count.
+	// A dead node's step does not count as a failure and does not reset the count.
 	must(s.Acquire(ctx, issue(1), "dead"))(t)
 	c.Advance(thread.LeaseTime)
 	fail(2)
 }
 
-func aStepThatIsCutOffIsFreeAtOnce(t *testing.T, dsn string) {
+func interruptedStepIsFreeAtOnce(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	failing(t, s, c, in(0))

@@ -25,13 +25,13 @@ func aWakeUpIsQueuedOnce(t *testing.T, dsn string) {
 	wantDue(t, s)
 	must(s.Append(ctx, issue(1), true, event("", 3)))(t)
 	wantWakes(t, r, 1)
-	wantDue(t, s) // the lease is held
+	wantDue(t, s) // another step has the lease
 	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
 }
 
-func threadsAreClaimedInTheirOrder(t *testing.T, dsn string) {
+func threadsAreClaimedInWakeUpOrder(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	l := must(s.Acquire(ctx, issue(1), "node"))(t)
@@ -48,7 +48,7 @@ func threadsAreClaimedInTheirOrder(t *testing.T, dsn string) {
 			got = append(got, l.Thread.Number)
 		}
 	}
-	// Those that somebody woke come before those that waited.
+	// Woken threads come before threads whose wait ended.
 	if diff := cmp.Diff([]int{4, 3, 5, 2, 1}, got); diff != "" {
 		t.Errorf("claimed (-want +got)\n%s", diff)
 	}
@@ -68,7 +68,7 @@ func aThreadThatWaitedAndWasWokenIsClaimedOnce(t *testing.T, dsn string) {
 	}
 }
 
-// aThreadIsClaimedOnce: many claim at a time, and the claim is the lease.
+// aThreadIsClaimedOnce: a claim is also the lease, so concurrent claims never share a thread.
 func aThreadIsClaimedOnce(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	ctx := t.Context()
@@ -116,7 +116,7 @@ func aThreadIsClaimedOnce(t *testing.T, dsn string) {
 	}
 }
 
-func releaseMakesDueWhatArrivedMeanwhile(t *testing.T, dsn string) {
+func releaseMakesWokenThreadDue(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	l := must(s.Acquire(ctx, issue(1), "node"))(t)
@@ -126,7 +126,7 @@ func releaseMakesDueWhatArrivedMeanwhile(t *testing.T, dsn string) {
 
 	l = must(s.Acquire(ctx, issue(1), "node"))(t)
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
-	r.take() // whoever looks now finds the lease held
+	r.take() // a claim now would find the thread leased
 	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
@@ -155,7 +155,7 @@ func aWakeTimeIsStored(t *testing.T, dsn string) {
 	if got := wakeAt(); !got.Equal(second) {
 		t.Errorf("wakes at %s, want %s", got, second)
 	}
-	// A step that comes before its time leaves the time; one after takes it.
+	// A step before the wake-up time keeps it; a step after it clears it.
 	l = must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.Release(ctx, l, nil))
 	if got := wakeAt(); !got.Equal(second) {

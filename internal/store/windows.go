@@ -11,7 +11,7 @@ import (
 // maxWindows limits the stored windows of an account. Providers report up to six.
 const maxWindows = 32
 
-// Meters returns the usage windows by account, each account's by name. A window that cannot be read is unknown.
+// Meters returns the usage windows by account, each account's sorted by name. It skips windows that cannot be read.
 func (s *shared) Meters(ctx context.Context) (_ map[string][]policy.Meter, err error) {
 	defer s.wrap(&err, "read the usage windows")
 	meters := map[string][]policy.Meter{}
@@ -30,7 +30,7 @@ func (s *shared) Meters(ctx context.Context) (_ map[string][]policy.Meter, err e
 	})
 }
 
-// PutReading stores an account's newer readings, and what an attempt used.
+// PutReading stores an account's newer readings and an attempt's usage.
 func (s *shared) PutReading(ctx context.Context, r thread.Reading) (err error) {
 	defer s.wrap(&err, "usage windows of %s", r.Account)
 	return s.write(ctx, func(tx *txn) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func windowsKeepTheNewestReadingAndEveryUse(t *testing.T, dsn string) {
+func windowsKeepNewestReadingAndAllUsage(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	now := c.Now().UTC().Truncate(time.Second)
@@ -39,7 +39,7 @@ func windowsKeepTheNewestReadingAndEveryUse(t *testing.T, dsn string) {
 	}
 }
 
-// A provider that reports ever new windows fills no database, and an unreadable window is unknown.
+// A provider that keeps reporting new windows must not fill the database. Unreadable windows are skipped.
 func windowsAreBoundedAndMayBeUnreadable(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()

@@ -45,7 +45,7 @@ func (r *Rig) Read(f func(*store.Store)) {
 
 func (r *Rig) Write(f func(*store.Store)) {
 	r.T.Helper()
-	r.onDatabase(store.Beside, f)
+	r.onDatabase(store.Writing, f)
 }
 
 func (r *Rig) onDatabase(access store.Access, f func(*store.Store)) {

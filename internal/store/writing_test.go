@@ -10,8 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A person's command writes beside a server that writes all the time.
-func TestWhatIsDecidedBesideABusyServerIsWritten(t *testing.T) {
+func TestOperatorWritesWhileServerIsBusy(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	server, _, c := open(t, dsn)
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -31,7 +30,7 @@ func TestWhatIsDecidedBesideABusyServerIsWritten(t *testing.T) {
 			wrote.Add(1)
 		}
 	}()
-	db, err := store.Open(t.Context(), dsn, store.Options{Access: store.Beside})
+	db, err := store.Open(t.Context(), dsn, store.Options{Access: store.Writing})
 	if err != nil {
 		t.Fatal(err)
 	}
