@@ -357,7 +357,7 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	if err != nil {
 		return "", nil, err
 	}
-	i := slices.IndexFunc(d.Comments.Nodes, func(c forge.Said) bool { return int64(c.ID) == act.ID })
+	i := slices.IndexFunc(d.Comments.Nodes, func(c forge.Post) bool { return int64(c.ID) == act.ID })
 	if i < 0 {
 		return "", refusePlan("the comment with the plan is gone"), nil
 	}
@@ -385,7 +385,7 @@ func refusePlan(why string) *thread.Decided {
 	return d
 }
 
-func (s *step) editorWrites(ctx context.Context, c forge.Said) (bool, error) {
+func (s *step) editorWrites(ctx context.Context, c forge.Post) (bool, error) {
 	by := c.Editor.Account()
 	if by == "" || c.Editor.Bot() {
 		return false, nil

@@ -125,7 +125,7 @@ func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part
 			first = d
 		}
 		comments := r.said(ctx, "issue_comment", "comments"+of, d.Comments.Nodes, d.Comments.Total)
-		reviews := r.said(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Said) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
+		reviews := r.said(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Post) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
 		parts = append(parts, files(d, of), r.commits(d, of), r.remarks(ctx, "remarks on lines"+of, d), reviews, comments)
 		for _, c := range d.Closes.Nodes {
 			linked = append(linked, c.Number)
@@ -141,7 +141,7 @@ func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part
 	return append([]attempt.Part{r.linked(ctx, append(linked, references(texts)...), numbers), shown}, parts...)
 }
 
-func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, total int) attempt.Part {
+func (r *reader) said(ctx context.Context, kind, name string, all []forge.Post, total int) attempt.Part {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
 	left := map[string]int{}
 	for _, s := range slices.Backward(all) {
@@ -183,7 +183,7 @@ func notes(left map[string]int) (out []string) {
 	return out
 }
 
-func (r *reader) item(ctx context.Context, s forge.Said) attempt.Item {
+func (r *reader) item(ctx context.Context, s forge.Post) attempt.Item {
 	item := attempt.Said(s.By.Account(), r.role(ctx, s), s.By.Bot(), s.At, "", s.Text)
 	if shows.MatchString(s.Text) {
 		r.pictured[s.Node] = item
@@ -197,7 +197,7 @@ var shows = regexp.MustCompile(`!\[|(?i)<img\b`)
 func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: "pictures", Share: 8, Files: map[string]string{}}
 	if shows.MatchString(d.Body) {
-		r.pictured[d.Node] = attempt.Said(d.By.Account(), r.role(ctx, forge.Said{By: d.By, Association: d.Association}), d.By.Bot(), d.At, "", "")
+		r.pictured[d.Node] = attempt.Said(d.By.Account(), r.role(ctx, forge.Post{By: d.By, Association: d.Association}), d.By.Bot(), d.At, "", "")
 	}
 	if len(r.pictured) == 0 || !r.pub.Config.Context.Pictures {
 		return p
@@ -224,7 +224,7 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 	return p
 }
 
-func (r *reader) role(ctx context.Context, s forge.Said) string {
+func (r *reader) role(ctx context.Context, s forge.Post) string {
 	login := s.By.Account()
 	role, known := r.roles[login]
 	if known || !mayWrite(s) || !r.mayAsk() {
@@ -243,7 +243,7 @@ func (r *reader) role(ctx context.Context, s forge.Said) string {
 	return role
 }
 
-func mayWrite(s forge.Said) bool {
+func mayWrite(s forge.Post) bool {
 	if s.By.Account() == "" || s.By.Bot() {
 		return false
 	}
@@ -252,7 +252,7 @@ func mayWrite(s forge.Said) bool {
 
 func (r *reader) mayAsk() bool { return r.asks > 0 && r.err == nil }
 
-func (r *reader) changedLater(s forge.Said) bool {
+func (r *reader) changedLater(s forge.Post) bool {
 	return s.Hidden || s.At.After(r.asked) || !s.Edited.Before(r.asked)
 }
 
@@ -269,7 +269,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 			continue
 		}
 		var said []string
-		var first forge.Said
+		var first forge.Post
 		for _, s := range t.Comments.Nodes {
 			if r.changedLater(s) {
 				continue
@@ -375,7 +375,7 @@ func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 		if d.Closed {
 			state = "closed"
 		}
-		role := r.role(ctx, forge.Said{By: d.By, Association: d.Association})
+		role := r.role(ctx, forge.Post{By: d.By, Association: d.Association})
 		p.Items = append(p.Items, attempt.Said(d.By.Account(), role, d.By.Bot(), d.At, fmt.Sprintf("#%d, %s", n, state), d.Title+"\n\n"+d.Body))
 	}
 	return p

@@ -157,7 +157,7 @@ func changedLines(a thread.Attempt, t forge.ReviewThread) bool {
 
 // reply answers in a remark's thread, once.
 func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread, body, mark string) error {
-	if slices.ContainsFunc(t.Comments.Nodes, func(s forge.Said) bool {
+	if slices.ContainsFunc(t.Comments.Nodes, func(s forge.Post) bool {
 		return s.By.Account() == p.app.BotLogin && strings.Contains(s.Text, mark)
 	}) {
 		return nil
@@ -177,7 +177,7 @@ func holds(t forge.ReviewThread, id int64) bool {
 		return false
 	}
 	all := append(t.Opening.Nodes[:1:1], t.Comments.Nodes...)
-	return slices.ContainsFunc(all, func(s forge.Said) bool { return int64(s.ID) == id })
+	return slices.ContainsFunc(all, func(s forge.Post) bool { return int64(s.ID) == id })
 }
 
 // remarked are the remarks that an attempt answered, and, without words, those that it got and did not mention.

@@ -27,7 +27,7 @@ func spend(t *testing.T, what need, n int) *limits {
 	return l
 }
 
-func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
+func TestAdmitReturnsTheWaitOfEachLimit(t *testing.T) {
 	read, check := need{points: readPoints}, need{points: writePoints}
 	content := need{points: writePoints, content: true}
 	spare := read
@@ -49,7 +49,7 @@ func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
 	}{
 		{"nothing used", newLimits(), 0, content, 0},
 		{"a write after a write", spend(t, content, 1), 0, content, 0},
-		{"a read beside a write", spend(t, content, 1), 0, read, 0},
+		{"a read after a write", spend(t, content, 1), 0, read, 0},
 		{"a third of the points at once", spend(t, read, 299), 0, read, 0},
 		{"points flow out at nine a second", spend(t, read, 300), 0, read, s / 9},
 		{"a write needs five of them", spend(t, read, 300), 0, content, 5 * s / 9},
@@ -59,10 +59,10 @@ func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
 		{"a check run is no content", spend(t, content, 26), 0, check, 0},
 		{"content of the hour", anHoursContent, 0, content, 12 * s},
 		{"a hold", held(noon.Add(7 * s)), 0, read, 7 * s},
-		{"a hold that is over", held(noon), 0, read, 0},
+		{"an expired hold", held(noon), 0, read, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for range 2 { // a request that has to wait takes nothing
+			for range 2 { // a waiting request takes nothing
 				wait := tt.l.admit(noon.Add(tt.at), tt.need)
 				if (wait - tt.want).Abs() > time.Microsecond {
 					t.Errorf("waits %v, want %v", wait, tt.want)
@@ -78,7 +78,7 @@ func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
 	}
 }
 
-func TestNoStretchHoldsMoreThanALimit(t *testing.T) {
+func TestNoWindowExceedsALimit(t *testing.T) {
 	for _, b := range []limit{pointsLimit, minuteLimit, hourLimit} {
 		var at []time.Time
 		pacer := b.pacer()
@@ -90,7 +90,7 @@ func TestNoStretchHoldsMoreThanALimit(t *testing.T) {
 			pacer.ReserveN(now, 1)
 			at = append(at, now)
 		}
-		// Whatever comes late, by up to lateMost and the way to GitHub, is in the next.
+		// A window may be longer by the lateness and the way to GitHub.
 		most, first := 0, 0
 		for i := range at {
 			for at[i].Sub(at[first]) >= b.in+6*time.Second {
@@ -104,10 +104,10 @@ func TestNoStretchHoldsMoreThanALimit(t *testing.T) {
 	}
 }
 
-// lateMost is how long after it was admitted a request is sent.
+// lateMost is the maximum time between a request's admission and its sending.
 const lateMost = 2 * time.Second
 
-func TestAClockSetBackHoldsNobodyUpForLongerThanALimit(t *testing.T) {
+func TestClockSetBackDelaysAtMostOneWindow(t *testing.T) {
 	write := need{points: writePoints, content: true}
 	for _, back := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
 		l := spend(t, write, 1)
@@ -121,9 +121,8 @@ func TestAClockSetBackHoldsNobodyUpForLongerThanALimit(t *testing.T) {
 var seeds = flag.Int("seeds", 0, "random sequences per property; 0 means 300, and 12,000 in make test-all")
 var firstSeed = flag.Uint64("seed", 0, "the first of them")
 
-// TestNoSequenceOfAdmissionsBreaksALimit sends what admit allows, as late as it may be and over ways of different
-// length, under holds and stretches of idleness, and has each arrival checked by the strict fake's rules. A failure
-// names the seed: go test -run … -seed N -seeds 1.
+// TestNoSequenceOfAdmissionsBreaksALimit sends what admit allows with random delays, holds and idle times. The strict
+// fake's rules check each arrival. A failure names the seed: go test -run … -seed N -seeds 1.
 func TestNoSequenceOfAdmissionsBreaksALimit(t *testing.T) {
 	if *seeds == 0 {
 		*seeds = 300
@@ -145,13 +144,13 @@ func TestNoSequenceOfAdmissionsBreaksALimit(t *testing.T) {
 	}
 }
 
-// arrival is a request that was admitted.
+// arrival is an admitted request.
 type arrival struct {
 	need
 	at, gone time.Time
 }
 
-// onTheWay is the longest way to GitHub that the limits have room for.
+// onTheWay is the longest network delay that the limits allow for.
 const onTheWay = 2 * time.Second
 
 func sequence(seed uint64) (admitted int, broken string) {
@@ -161,7 +160,7 @@ func sequence(seed uint64) (admitted int, broken string) {
 	sky := sky{limits: newLimits()}
 	pace := []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second, time.Minute}[r.IntN(4)]
 	rounds, reply := 40+r.IntN(80), 8*time.Second
-	switch r.IntN(80) { // enough for one of the limits
+	switch r.IntN(80) { // rare, so that a sequence reaches a limit
 	case 0: // the points of a minute
 		rounds, pace, reply = 2500, 40*time.Millisecond, time.Second
 	case 1: // the content of an hour
@@ -195,26 +194,25 @@ func sequence(seed uint64) (admitted int, broken string) {
 	return admitted, sky.broken
 }
 
-// sky is what is on its way to GitHub, and its limits.
+// sky holds the requests on their way to GitHub, and the limits.
 type sky struct {
 	limits  *limits
-	flights []arrival // admitted, not yet there
-	landed  []arrival // there, not yet answered
+	flights []arrival // admitted, not yet arrived
+	landed  []arrival // arrived, not yet answered
 	checker fakegithub.LimitChecker
 	broken  string
 }
 
-// refuse answers somebody that nothing is wanted for some seconds. What is on its
-// way then may arrive.
+// refuse answers a request with Retry-After. Requests already on their way may still arrive.
 func (s *sky) refuse(now time.Time, seconds int) {
 	s.flights = nil
 	header := http.Header{"Retry-After": {strconv.Itoa(seconds)}}
 	s.checker.Leave(now, http.StatusTooManyRequests, header, "")
-	s.checker.Arrive(now, http.MethodGet, "") // the one that was answered, out of order
+	s.checker.Arrive(now, http.MethodGet, "") // the refused request itself, out of order
 	s.limits.answered(now, answer{sent: true, status: http.StatusTooManyRequests, header: header})
 }
 
-// pass lets the time go on.
+// pass lets time pass.
 func (s *sky) pass(now time.Time) {
 	slices.SortFunc(s.flights, func(a, b arrival) int { return a.at.Compare(b.at) })
 	for len(s.flights) > 0 && !s.flights[0].at.After(now) && s.broken == "" {

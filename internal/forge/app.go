@@ -126,7 +126,7 @@ func (s Apps) HookRanges(ctx context.Context) ([]netip.Prefix, error) {
 		return nil, fmt.Errorf("look up where webhooks come from: %w", aboutNoThread(err))
 	}
 	if len(meta.Hooks) == 0 {
-		return nil, errors.New("look up where webhooks come from: this GitHub does not say it; set server.hooks_from to any")
+		return nil, errors.New("look up where webhooks come from: this GitHub does not list the addresses; set server.hooks_from to any")
 	}
 	return meta.Hooks, nil
 }
@@ -188,7 +188,7 @@ func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made 
 		return NewApp{}, err
 	}
 	if !ValidCode(code) {
-		return NewApp{}, errors.New("convert the manifest: the code is none that GitHub gives")
+		return NewApp{}, errors.New("convert the manifest: this is not a code from GitHub")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
@@ -279,7 +279,7 @@ func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	if s.client.cfg.Now().Before(known.expires.Add(-tokenMargin)) {
 		return known.value, nil
 	}
-	// The permissions of app.yml. Without workflows GitHub refuses pushes that touch .github/workflows.
+	// The permissions of app.yml. Without the permission workflows, GitHub refuses pushes that touch .github/workflows.
 	made, err := s.mint(ctx, repo.Installation, repo.narrow(&github.InstallationPermissions{
 		Checks:       github.String("write"),
 		Contents:     github.String("write"),
@@ -295,7 +295,7 @@ func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	return known.value, nil
 }
 
-// Forget drops a token that git was refused with.
+// Forget drops the repository's token, after git was refused with it.
 func (s Apps) Forget(repo Repo) { s.client.drop(repo, "") }
 
 func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTokenOptions {

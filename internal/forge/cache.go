@@ -13,7 +13,7 @@ import (
 
 // Cache sizes in bytes.
 const (
-	maxKept  = 256 << 10
+	maxEntry = 256 << 10
 	maxCache = 8 << 20
 )
 
@@ -60,7 +60,7 @@ func (v revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (c *call) keeps(req *http.Request, resp *http.Response) bool {
 	switch {
-	case c.once, resp.ContentLength > maxKept:
+	case c.once, resp.ContentLength > maxEntry:
 		return false
 	case resp.StatusCode == http.StatusNotModified:
 		return req.Header.Get("If-None-Match") != ""
@@ -71,15 +71,15 @@ func (c *call) keeps(req *http.Request, resp *http.Response) bool {
 
 // cache stores answers and evicts the least recently used.
 type cache struct {
-	mu   sync.Mutex
-	kept *simplelru.LRU
-	size int
+	mu      sync.Mutex
+	entries *simplelru.LRU
+	size    int
 }
 
 func newCache() *cache {
 	c := &cache{}
 	// The LRU counts answers; this limit counts bytes.
-	c.kept, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= len(gone.([]byte)) })
+	c.entries, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= len(gone.([]byte)) })
 	return c
 }
 
@@ -96,7 +96,7 @@ type cacheOf struct {
 func (c cacheOf) Get(key string) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	value, ok := c.kept.Get(c.caller + key)
+	value, ok := c.entries.Get(c.caller + key)
 	if !ok {
 		return nil, false
 	}
@@ -106,15 +106,15 @@ func (c cacheOf) Get(key string) ([]byte, bool) {
 func (c cacheOf) Set(key string, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept.Remove(c.caller + key)
-	c.kept.Add(c.caller+key, answer)
+	c.entries.Remove(c.caller + key)
+	c.entries.Add(c.caller+key, answer)
 	for c.size += len(answer); c.size > maxCache; {
-		c.kept.RemoveOldest()
+		c.entries.RemoveOldest()
 	}
 }
 
 func (c cacheOf) Delete(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept.Remove(c.caller + key)
+	c.entries.Remove(c.caller + key)
 }

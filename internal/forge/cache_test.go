@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// tagged answers as GitHub does with a tag, and 304 to who has it.
+// tagged answers with an ETag, and with 304 to a request that names it.
 func tagged(tag, body string) fault {
 	return fault{Answer: func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.Header().Set("ETag", tag)
@@ -22,7 +22,7 @@ func tagged(tag, body string) fault {
 	}}
 }
 
-func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
+func TestUnchangedAnswersComeFromTheCache(t *testing.T) {
 	h, c := start(t)
 	one, two := tagged(`W/"1"`, `{"number":3,"title":"one"}`), tagged(`W/"2"`, `{"number":3,"title":"two"}`)
 	h.fail(issueRoute, one, one, two, two)
@@ -36,7 +36,7 @@ func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
 	}
 }
 
-func TestAnUnusableAnswerIsNotKept(t *testing.T) {
+func TestUnusableAnswerIsNotCached(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{}`), tagged(`"1"`, `{"number":3}`))
 	if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || issue.Number != 3 {
@@ -64,12 +64,12 @@ func TestTheCacheIsBounded(t *testing.T) {
 	}
 	_, used := c.of(5).Get("0")
 	_, old := c.of(5).Get("1")
-	if c.size > maxCache || c.size < maxCache/2 || c.size != c.kept.Len()*100<<10 || !used || old {
-		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, c.kept.Len(), used, old)
+	if c.size > maxCache || c.size < maxCache/2 || c.size != c.entries.Len()*100<<10 || !used || old {
+		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, c.entries.Len(), used, old)
 	}
 }
 
-func TestAFreshAnswerIsNotTakenFromMemoryWithoutAsking(t *testing.T) {
+func TestCacheAlwaysRevalidates(t *testing.T) {
 	h, c := start(t)
 	for _, title := range []string{"one", "two"} {
 		h.fail(issueRoute, status(http.StatusOK, `{"number":3,"title":"`+title+`"}`,
@@ -80,7 +80,7 @@ func TestAFreshAnswerIsNotTakenFromMemoryWithoutAsking(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsKeptWhenTheTokenIsRenewed(t *testing.T) {
+func TestCacheSurvivesATokenRenewal(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"one"}`), tagged(`"1"`, `{"number":3,"title":"two"}`))
 	for range 2 {
@@ -89,26 +89,26 @@ func TestAnAnswerIsKeptWhenTheTokenIsRenewed(t *testing.T) {
 		}
 		c.Apps.Forget(h.repo)
 	}
-	for _, value := range c.cache.kept.Keys() {
-		kept, _ := c.cache.kept.Get(value)
+	for _, value := range c.cache.entries.Keys() {
+		kept, _ := c.cache.entries.Get(value)
 		if strings.Contains(string(kept.([]byte)), "Bearer") {
 			t.Errorf("a credential is kept: %s", kept)
 		}
 	}
 }
 
-func TestALargeAnswerIsReadButNotKept(t *testing.T) {
+func TestLargeAnswerIsNotCached(t *testing.T) {
 	h, c := start(t)
-	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"`+strings.Repeat("x", maxKept)+`"}`))
-	if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxKept || c.cache.kept.Len() != 0 {
-		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, c.cache.kept.Len())
+	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"`+strings.Repeat("x", maxEntry)+`"}`))
+	if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxEntry || c.cache.entries.Len() != 0 {
+		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, c.cache.entries.Len())
 	}
 }
 
-func TestThePayloadOfADeliveryIsNotKept(t *testing.T) {
+func TestDeliveryPayloadIsNotCached(t *testing.T) {
 	h, c := start(t)
 	h.fail("GET /app/hook/deliveries/7", tagged(`"1"`, `{"id":7,"request":{"payload":{"a":1}}}`))
-	if payload, err := c.Apps.Payload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || c.cache.kept.Len() != 0 {
-		t.Errorf("%s, %v, %d answers kept", payload, err, c.cache.kept.Len())
+	if payload, err := c.Apps.Payload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || c.cache.entries.Len() != 0 {
+		t.Errorf("%s, %v, %d answers kept", payload, err, c.cache.entries.Len())
 	}
 }

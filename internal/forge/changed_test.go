@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// afterPage calls a function once when a page of issues was read.
+// afterPage calls a function once, after a page of issues was read.
 type afterPage struct {
 	http.RoundTripper
 	do atomic.Pointer[func()]
@@ -24,13 +24,12 @@ func (a *afterPage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// manyIssues is a hub with so many issues, opened at the given distance from a time
-// on, an hour ago, and a client of it.
+// manyIssues returns a hub with n issues, opened at a fixed interval from an hour ago on, and a client.
 func manyIssues(t *testing.T, n int, apart time.Duration) (*hub, *Client, *afterPage, time.Time) {
 	t.Helper()
 	h, c := start(t)
 	since := h.clock.Now()
-	for range n - 1 { // the hub has one
+	for range n - 1 { // the hub already has one
 		h.clock.move(apart)
 		_, err := h.OpenIssue(fullName, "ann", "An issue", "It is broken.")
 		h.must(err)
@@ -41,7 +40,7 @@ func manyIssues(t *testing.T, n int, apart time.Duration) (*hub, *Client, *after
 	return h, c, page, since
 }
 
-// numbered checks that a list names the issues from 1 to n once each.
+// numbered checks that a list names each issue from 1 to n once.
 func numbered(t *testing.T, list []Issue, n int) {
 	t.Helper()
 	times := map[int]int{}
@@ -58,8 +57,8 @@ func numbered(t *testing.T, list []Issue, n int) {
 	}
 }
 
-// With numbered pages, issue 101 moved to the page that was read already.
-func TestAChangeWhileTheListIsReadHidesNoThread(t *testing.T) {
+// With numbered pages, issue 101 would move to a page that was already read.
+func TestChangeDuringListingHidesNoThread(t *testing.T) {
 	h, c, page, since := manyIssues(t, 350, time.Second)
 	touch := func() {
 		if _, err := h.Comment(fullName, 4, "ann", "More."); err != nil {
@@ -86,7 +85,7 @@ func TestASecondThatFillsAPageIsReadToItsEnd(t *testing.T) {
 	numbered(t, list, 230)
 }
 
-func TestALongListIsCutAndGoesOnFromItsLastTime(t *testing.T) {
+func TestLongListContinuesFromItsLastTime(t *testing.T) {
 	const all = maxChangedPages*pageSize + 50
 	h, c, _, since := manyIssues(t, all, time.Second)
 	list, more, err := c.Issues.ChangedSince(t.Context(), h.repo, since)

@@ -173,7 +173,8 @@ func (s Repositories) Compare(ctx context.Context, repo Repo, base, sha string) 
 	return got, err
 }
 
-// File holds a path's content at a commit. Blob is GitHub's hash, or empty if the path does not exist.
+// File holds a path's content at a commit. Blob is GitHub's hash, "folder" for a folder, or empty if the path does not
+// exist.
 type File struct {
 	Blob    string `json:"sha"`
 	Kind    string `json:"type"`    // file, symlink or submodule; empty for a folder

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
+func TestCheckRunMatchesGitHubsDocumentation(t *testing.T) {
 	h, c := start(t)
 	run := CheckRun{
 		Name: "pawl/severity", HeadSHA: h.branch(), ExternalID: "octo/hello#3", Status: "completed", Conclusion: "failure",
@@ -42,7 +42,7 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 	}
 }
 
-func TestAnUpdateWithoutButtonsTakesTheOldOnesAway(t *testing.T) {
+func TestUpdateWithoutButtonsRemovesOldOnes(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
 	change := CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Output: Output{Title: "T", Summary: "S"}}
@@ -58,7 +58,7 @@ func TestAnUpdateWithoutButtonsTakesTheOldOnesAway(t *testing.T) {
 	}
 }
 
-func TestEverythingInACheckRunIsCutToGitHubsLimits(t *testing.T) {
+func TestCheckRunIsCutToGitHubsLimits(t *testing.T) {
 	run := CheckRun{Name: "pawl", HeadSHA: "abc", Output: Output{Title: strings.Repeat("t", 999), Summary: strings.Repeat("é\n", 50_000)}}
 	for n := range 60 {
 		run.Annotations = append(run.Annotations, Annotation{Path: "a", StartLine: n, Level: "notice", Message: "m"})
@@ -83,7 +83,7 @@ func TestACheckRunIsFoundByNameAndExternalID(t *testing.T) {
 		}
 		ids[made.ExternalID] = made.ID
 	}
-	for _, one := range []string{"t3", "t39", "t40", "t64"} { // t3 and t39 are there twice
+	for _, one := range []string{"t3", "t39", "t40", "t64"} { // t3 and t39 occur twice
 		if found, ok, err := c.Checks.Find(t.Context(), h.repo, sha, "pawl", one); err != nil || !ok || found.ID != ids[one] {
 			t.Errorf("%s: %+v, %v, %v; want the newest, %d", one, found, ok, err, ids[one])
 		}
@@ -93,7 +93,7 @@ func TestACheckRunIsFoundByNameAndExternalID(t *testing.T) {
 	}
 }
 
-func TestACheckRunOfAnotherNameOrAppIsNotTheOneThatWasLookedFor(t *testing.T) {
+func TestCheckRunOfAnotherNameOrAppIsNotFound(t *testing.T) {
 	h, c := start(t)
 	h.fail("GET /repos/octo/hello/commits/abc/check-runs", status(http.StatusOK, `{"total_count": 4, "check_runs": [
 		{"id": 72, "name": "pawl", "external_id": "t7", "app": {"id": 4711}}, {"id": 73, "name": "pawl", "external_id": "t7", "app": {"id": 4711}},
@@ -104,7 +104,7 @@ func TestACheckRunOfAnotherNameOrAppIsNotTheOneThatWasLookedFor(t *testing.T) {
 	}
 }
 
-func TestACommitThatIsGoneIsInvalid(t *testing.T) {
+func TestMissingCommitIsInvalid(t *testing.T) {
 	h, c := start(t)
 	_, err := c.Checks.Create(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: "abc"})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "No commit found") {
@@ -139,7 +139,7 @@ func TestAnnotationsAreReadFailuresFirstAndBounded(t *testing.T) {
 	}
 }
 
-func TestAFewFailuresAreFollowedByTheOtherAnnotations(t *testing.T) {
+func TestFailuresPrecedeOtherAnnotations(t *testing.T) {
 	h, c := start(t)
 	sha := h.branch()
 	h.AddOtherApp("ci", 900)

@@ -77,8 +77,8 @@ type state struct {
 	points *prometheus.CounterVec // by limiter key
 }
 
-// Metrics counts requests (with retries, pages and redirects) and GitHub's points: 1 for a read, 5 for a write, 0 for
-// a 304.
+// Metrics returns counters of requests (including retries, pages and redirects) and of GitHub's points: 1 for a read, 5
+// for a write, 0 for a 304.
 func (c *Client) Metrics() []prometheus.Collector { return []prometheus.Collector{c.sent, c.points} }
 
 // Repo identifies a repository and its installation. Without ID, tokens are narrowed by name, which a rename breaks.
@@ -145,9 +145,9 @@ func (c *Client) fillDefaults() {
 	c.services()
 	c.state = &state{self: make(chan *App, 1), cache: newCache(), tokens: map[tokenKey]tokenSlot{}, limiters: map[int64]*limiter{}}
 	c.sent = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_requests_total",
-		Help: "Requests sent to GitHub by this node, tries that failed included."}, []string{"method", "route"})
+		Help: "Requests sent to GitHub by this node, including failed tries."}, []string{"method", "route"})
 	c.points = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_points_total",
-		Help: "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials."}, []string{"installation"})
+		Help: "GitHub's rate limit points for this node's requests, by installation; 0 is the App itself, -1 no credentials."}, []string{"installation"})
 	c.self <- nil
 	c.cfg.UserAgent, c.maxWait = cmp.Or(c.cfg.UserAgent, "pawl"), defaultMaxWait
 	if c.cfg.GraphURL == "" {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestClipLeavesWhatFits(t *testing.T) {
+func TestClipKeepsShortText(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", 1000)} {
 		if got := clip(text, 1000); got != text {
 			t.Errorf("Clip changed %q to %q", text, got)

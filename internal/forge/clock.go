@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// clockHolds is how long a reading counts (our choice). Then the offset is unknown and a stopped node asks again.
-const clockHolds = 10 * time.Minute
+// clockMaxAge is how long a reading counts (our choice). After it the offset is unknown until GitHub's next answer.
+const clockMaxAge = 10 * time.Minute
 
 // Clock is an http.RoundTripper that reads GitHub's clock from Date headers. It is safe for concurrent use.
 type Clock struct {
@@ -36,11 +36,11 @@ func (c *Clock) note(header http.Header, sent, received time.Time) {
 		return
 	}
 	github := date.Add(time.Second / 2)
-	here := sent.Add(received.Sub(sent) / 2)
+	local := sent.Add(received.Sub(sent) / 2)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = received
-	c.offset = here.Sub(github)
+	c.offset = local.Sub(github)
 }
 
 // Offset returns how far this node's clock is ahead of GitHub's. It is unknown ten minutes after the last answer. The
@@ -48,7 +48,7 @@ func (c *Clock) note(header http.Header, sent, received time.Time) {
 func (c *Clock) Offset() (offset time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.read.IsZero() || c.now().Sub(c.read) > clockHolds {
+	if c.read.IsZero() || c.now().Sub(c.read) > clockMaxAge {
 		return 0, false
 	}
 	return c.offset, true

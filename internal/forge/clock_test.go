@@ -40,9 +40,9 @@ func TestClockReadsTheOffsetFromGitHubsDate(t *testing.T) {
 			if known && (offset-tt.ahead).Abs() > time.Second {
 				t.Errorf("offset %s, want %s", offset, tt.ahead)
 			}
-			h.clock.move(clockHolds + time.Second)
+			h.clock.move(clockMaxAge + time.Second)
 			if offset, known = c.Clock.Offset(); known {
-				t.Errorf("offset %s is still known after %s", offset, clockHolds)
+				t.Errorf("offset %s is still known after %s", offset, clockMaxAge)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestACopiedMarkerIsNotPawlsComment(t *testing.T) {
 	}
 }
 
-func TestABotsCommentWithoutItsAppIsKnownByTheBotsID(t *testing.T) {
+func TestBotCommentWithoutAppIsRecognizedByBotID(t *testing.T) {
 	h, c := start(t)
 	h.must(h.AddBot("other[bot]", 901))
 	h.comment("other[bot]", "m")
@@ -69,7 +69,7 @@ func TestALongBodyIsCutAndKeepsItsMarker(t *testing.T) {
 	}
 }
 
-func TestAnAbsurdNumberOfPagesIsNotRead(t *testing.T) {
+func TestPagesAreLimited(t *testing.T) {
 	h, c := start(t)
 	empty := status(200, "[]", "Link", `<https://api.example/x?page=1000000>; rel="last"`)
 	for range 200 {

@@ -40,7 +40,7 @@ func TestDeliveriesAreListedNewestFirstPageByPage(t *testing.T) {
 	}
 }
 
-func TestADeliveryWithoutAPayloadHasNone(t *testing.T) {
+func TestDeliveryMayLackAPayload(t *testing.T) {
 	for _, body := range []string{`{"id": 7, "request": {"payload": null}}`, `{"id": 7, "request": null}`, `{"id": 7}`} {
 		h, c := start(t)
 		h.fail("GET /app/hook/deliveries/7", status(http.StatusOK, body))

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
-// Said holds a comment, a review's text or a review comment.
-type Said struct {
+// Post is a comment, a review or a review comment.
+type Post struct {
 	ID   bigInt `json:"fullDatabaseId"`
 	Node string `json:"id"`
 	By   author `json:"author"`
@@ -79,8 +79,8 @@ type ReviewThread struct {
 	Side      string       `json:"diffSide"` // LEFT is the base
 	Resolved  bool         `json:"isResolved"`
 	Outdated  bool         `json:"isOutdated"`
-	Opening   listed[Said] `json:"opening"`  // first comment
-	Comments  listed[Said] `json:"comments"` // newest comments
+	Opening   listed[Post] `json:"opening"`  // first comment
+	Comments  listed[Post] `json:"comments"` // newest comments
 }
 
 type ChangedFile struct {
@@ -111,8 +111,8 @@ type Discussion struct {
 	Association string               `json:"authorAssociation"`
 	At          time.Time            `json:"createdAt"`
 	Edited      time.Time            `json:"lastEditedAt"`
-	Comments    listed[Said]         `json:"comments"`
-	Reviews     listed[Said]         `json:"reviews"`
+	Comments    listed[Post]         `json:"comments"`
+	Reviews     listed[Post]         `json:"reviews"`
 	Threads     listed[ReviewThread] `json:"reviewThreads"`
 	Files       listed[ChangedFile]  `json:"files"`
 	Commits     listed[PullCommit]   `json:"commits"`
@@ -123,11 +123,11 @@ type Discussion struct {
 
 // Parts of queries. Lists are read from the newest item, at most 100 at a time.
 const (
-	askSaid     = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt editor{__typename login} isMinimized"
+	postFields  = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt editor{__typename login} isMinimized"
 	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
-	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + askSaid + "}} "
-	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state originalCommit:commit{oid}}} " +
-		"reviewThreads(last:100){totalCount nodes{id path line startLine originalLine originalStartLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + askSaid + "}} comments(last:50){totalCount nodes{" + askSaid + " diffHunk originalCommit{oid}}}}} " +
+	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + postFields + "}} "
+	askPull     = "reviews(last:50){totalCount nodes{" + postFields + " state originalCommit:commit{oid}}} " +
+		"reviewThreads(last:100){totalCount nodes{id path line startLine originalLine originalStartLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + postFields + "}} comments(last:50){totalCount nodes{" + postFields + " diffHunk originalCommit{oid}}}}} " +
 		"files(first:100){totalCount nodes{path additions deletions changeType}} " +
 		"commits(last:50){totalCount nodes{commit{oid messageHeadline committedDate author{name}}}} " +
 		"closingIssuesReferences(first:5){totalCount nodes{number}} "
@@ -161,8 +161,8 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 		} else {
 			d.Comments.Nodes, d.Comments.Page = append(found.Comments.Nodes, d.Comments.Nodes...), found.Comments.Page
 		}
-		for _, said := range found.Comments.Nodes {
-			bytes -= len(said.Text)
+		for _, post := range found.Comments.Nodes {
+			bytes -= len(post.Text)
 		}
 		last := !d.Comments.Page.More || page == maxDiscussion
 		if last || bytes <= 0 {
@@ -194,7 +194,7 @@ func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 		err = nil // some numbers do not exist
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what is linked: %w", err)
+		return nil, fmt.Errorf("read the linked threads: %w", err)
 	}
 	all := map[int]Discussion{}
 	for _, n := range numbers {

@@ -17,7 +17,7 @@ import (
 
 const graphFake = "POST /graphql"
 
-func TestADiscussionIsReadFromItsNewestOn(t *testing.T) {
+func TestDiscussionIsReadNewestFirst(t *testing.T) {
 	h, c := start(t)
 	for i := range 230 {
 		_, err := h.Comment(fullName, 1, "ann", fmt.Sprintf("comment %d", i))
@@ -38,7 +38,7 @@ func TestADiscussionIsReadFromItsNewestOn(t *testing.T) {
 	}
 }
 
-func TestADiscussionThatAReplicaDoesNotKnowYetIsAskedForAgain(t *testing.T) {
+func TestDiscussionIsRetriedForLaggingReplica(t *testing.T) {
 	lag := status(200, `{"data": {"repository": {"found": null}}, "errors": [{"type": "NOT_FOUND", "message": "Could not resolve to an issue."}]}`)
 	for lags, want := range map[int]error{1: nil, 3: ErrNotFound} {
 		h, c := start(t)
@@ -93,7 +93,7 @@ func TestAPullRequestsDiscussionHasItsReviewsFilesAndCommits(t *testing.T) {
 	}
 }
 
-func TestLinkedThreadsThatAreNoneAreLeftOut(t *testing.T) {
+func TestUnknownLinkedThreadsAreLeftOut(t *testing.T) {
 	h, c := start(t)
 	_, err := h.OpenIssue(fullName, "ann", "Another", "Of it.")
 	h.must(err)
@@ -108,7 +108,7 @@ func TestLinkedThreadsThatAreNoneAreLeftOut(t *testing.T) {
 
 func TestAQueryIsARead(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil { // making it is a write
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil { // requesting a token is a write
 		t.Fatal(err)
 	}
 	fenced := c.Fenced(func(context.Context) error { return errors.New("no writes") })
@@ -117,7 +117,7 @@ func TestAQueryIsARead(t *testing.T) {
 	}
 }
 
-func TestAQueryThatGitHubRefusesSaysWhy(t *testing.T) {
+func TestRefusedQueryGivesTheReason(t *testing.T) {
 	h, c := start(t)
 	if _, err := c.Discussions.Read(t.Context(), h.repo, 99, 0); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an issue that does not exist: %v", err)
@@ -137,7 +137,7 @@ func TestAQueryThatGitHubRefusesSaysWhy(t *testing.T) {
 	}
 }
 
-// answering answers a query with a text.
+// answering answers a query with a fixed text.
 func answering(body string) fakegithub.Fault {
 	return fakegithub.Fault{Route: graphFake, Answer: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
@@ -145,7 +145,7 @@ func answering(body string) fakegithub.Fault {
 	}}
 }
 
-func TestOnlyPicturesThatGitHubKeepsAreRead(t *testing.T) {
+func TestOnlyPicturesOnGitHubAreRead(t *testing.T) {
 	for api, want := range map[string]map[string]bool{
 		"https://api.github.com/": {
 			"https://private-user-images.githubusercontent.com/1/2.png?jwt=x": true, "https://user-images.githubusercontent.com/1/2.png": true,

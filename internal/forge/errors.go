@@ -198,7 +198,7 @@ func (c *call) redirected() error {
 		Status:  a.status,
 		Message: "redirected to " + secret.Redact(clip(to, 200)),
 		Kind:    ErrUnavailable,
-		Hint:    "that is no answer of GitHub's API; " + notGitHub,
+		Hint:    "that is not an answer from GitHub's API; " + notGitHub,
 	}
 }
 
@@ -226,7 +226,7 @@ func (c *call) failure() error {
 	}
 	hint, kind := read(a)
 	if a.isPage() {
-		hint = "this is a page and no answer of GitHub's API; " + notGitHub
+		hint = "this is an HTML page, not an answer from GitHub's API; " + notGitHub
 		kind = ErrUnavailable
 	}
 	e := &Error{

@@ -23,7 +23,7 @@ const (
 	fullName = "octo/hello"
 )
 
-// The routes that most tests ask, as requests and as fakegithub has them.
+// Routes that many tests use, as requests and as fakegithub names them.
 const (
 	issueRoute   = "GET /repos/octo/hello/issues/1"
 	commentRoute = "POST /repos/octo/hello/issues/1/comments"
@@ -37,8 +37,8 @@ const (
 	userRoute    = "GET /users/{login}"
 )
 
-// hub is the fake GitHub with the repository of the tests, which has no commits
-// until branch makes some, and with issue 1 of ann, who maintains it.
+// hub is the fake GitHub with the tests' repository and issue 1 by its maintainer ann. The repository has no commits
+// before branch.
 type hub struct {
 	*fakegithub.Server
 	t     *testing.T
@@ -46,8 +46,7 @@ type hub struct {
 	repo  Repo
 }
 
-// newHub starts the server by a clock of the test or, where that is nil, by the
-// true time.
+// newHub starts the server with the test's clock, or with real time if it is nil.
 func newHub(t *testing.T, clock *clock) *hub {
 	t.Helper()
 	options := fakegithub.Options{AppID: testApp}
@@ -75,7 +74,7 @@ func (h *hub) must(err error) {
 	}
 }
 
-// installed is a repository as a webhook names it.
+// installed returns the repository as a webhook names it.
 func (h *hub) installed(full string) Repo {
 	h.t.Helper()
 	owner, name, _ := strings.Cut(full, "/")
@@ -84,9 +83,8 @@ func (h *hub) installed(full string) Repo {
 	return Repo{Owner: owner, Name: name, ID: h.RepoID(full), Installation: id}
 }
 
-// start is a hub over HTTP, and a client, by a clock that moves only when the client
-// sleeps. Connections are not used again, because Go repeats a GET by itself on one
-// that was.
+// start returns a hub over HTTP and a client, with a clock that moves only when the client sleeps. Connections are not
+// reused, because Go itself repeats a GET on a reused connection.
 func start(t *testing.T) (*hub, *Client) {
 	t.Helper()
 	h := newHub(t, &clock{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)})
@@ -94,9 +92,8 @@ func start(t *testing.T) (*hub, *Client) {
 	return h, h.newClient(Config{Transport: &http.Transport{DisableKeepAlives: true}, Now: h.clock.Now, Sleep: h.clock.Sleep})
 }
 
-// bubble runs a test in virtual time, with a hub in the same process, whose answers
-// take 100 ms, and a client. The server starts outside, because it listens, and is
-// closed within, where its requests were made.
+// bubble runs a test in virtual time with a hub in the same process, whose answers take 100 ms, and a client. The server
+// starts outside the bubble, because it listens. It is closed inside, where its requests were made.
 func bubble(t *testing.T, test func(t *testing.T, h *hub, c *Client)) {
 	t.Helper()
 	h := newHub(t, nil)
@@ -107,7 +104,7 @@ func bubble(t *testing.T, test func(t *testing.T, h *hub, c *Client)) {
 	})
 }
 
-// node is one more client in the bubble.
+// node returns another client in the bubble.
 func (h *hub) node() *Client {
 	h.t.Helper()
 	return h.newClient(Config{Transport: inside{h.Server, func() time.Duration { return 50 * time.Millisecond }}})
@@ -122,14 +119,14 @@ func (h *hub) newClient(c Config) *Client {
 	return client
 }
 
-// token has a client ask for the repository's token, so that later requests need none.
+// token lets a client get the repository's token, so that later requests need not.
 func (h *hub) token(c *Client) {
 	h.t.Helper()
 	_, err := c.Apps.Token(h.t.Context(), h.repo)
 	h.must(err)
 }
 
-// fail has the next requests to a route go wrong, one after the other.
+// fail makes the next requests to a route fail, each with the next fault.
 func (h *hub) fail(route string, faults ...fault) {
 	for _, f := range faults {
 		f.Route = route
@@ -137,7 +134,7 @@ func (h *hub) fail(route string, faults ...fault) {
 	}
 }
 
-// seen is a request that the hub got.
+// seen is a request that the hub received.
 type seen struct{ body map[string]any }
 
 // calls returns the requests to a route, in order.
@@ -152,7 +149,7 @@ func (h *hub) calls(route string) (list []seen) {
 	return list
 }
 
-// tokens is how many were asked for.
+// tokens counts the requested tokens.
 func (h *hub) tokens() int { return len(h.calls(mintRoute)) }
 
 func (h *hub) comments() []fakegithub.Comment { return h.Comments(fullName, 1) }
@@ -181,8 +178,7 @@ type madeCheck struct {
 	HeadSHA string
 }
 
-// checkRun has another client of the App make a check run, which the requests that
-// calls returns do not show.
+// checkRun lets another client of the App make a check run, so that calls does not show its requests.
 func (h *hub) checkRun() madeCheck {
 	h.t.Helper()
 	c := h.newClient(Config{Transport: inside{h.Server, func() time.Duration { return 0 }}})
@@ -193,7 +189,7 @@ func (h *hub) checkRun() madeCheck {
 	return madeCheck{run, sha}
 }
 
-// comment has a person write a comment.
+// comment writes a comment as a user.
 func (h *hub) comment(as, body string) int64 {
 	h.t.Helper()
 	id, err := h.Comment(fullName, 1, as, body)
@@ -201,10 +197,10 @@ func (h *hub) comment(as, body string) int64 {
 	return id
 }
 
-// fault is what goes wrong with one request.
+// fault describes how one request fails.
 type fault = fakegithub.Fault
 
-// status answers in place of GitHub.
+// status answers with a fixed status and body.
 func status(code int, body string, headers ...string) fault {
 	return fault{Answer: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		for i := 0; i+1 < len(headers); i += 2 {
@@ -225,7 +221,7 @@ func message(code int, text string, headers ...string) fault {
 }
 
 var (
-	// abortBefore closes the connection and does nothing.
+	// abortBefore closes the connection without doing the work.
 	abortBefore = fault{AbortBefore: true}
 	// abortAfter does the work and loses the answer.
 	abortAfter = fault{AbortAfter: true}
@@ -245,7 +241,7 @@ var (
 	}}
 )
 
-// clock is a clock that moves only when somebody sleeps.
+// clock moves only in Sleep and move.
 type clock struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -258,7 +254,7 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-// move lets time pass, or sets the clock back.
+// move moves the clock forward or back.
 func (c *clock) move(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,7 +276,7 @@ func (c *clock) total() (sum time.Duration) {
 	return sum
 }
 
-// counted reads one of the client's metrics, by the values of its labels.
+// counted reads one of the client's counters by its label values.
 func (c *Client) counted(t *testing.T, name string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

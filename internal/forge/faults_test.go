@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// dark is a GitHub that is down until a time.
+// dark makes GitHub unavailable until a time.
 type dark struct {
 	http.RoundTripper
 	until time.Time
@@ -24,7 +24,7 @@ func (d *dark) RoundTrip(req *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(req)
 }
 
-func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *testing.T) {
+func TestTwoHourOutageEndsCallsSoonWithoutRepeats(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.token(c)
 		d := &dark{RoundTripper: c.Clock.base, until: time.Now().Add(2 * time.Hour)}
@@ -42,7 +42,7 @@ func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *te
 			}
 			_ = wait.For(t.Context(), 5*time.Minute)
 		}
-		// Of each call: one try of the write, and three to look up whether it was done.
+		// Each call tries the write once, and looks up three times whether it was done.
 		if time.Now().Before(d.until) || calls < 20 || d.tried > 4*calls || len(h.comments()) != 1 {
 			t.Errorf("%d calls, %d tries, %d comments at %v", calls, d.tried, len(h.comments()), time.Now())
 		}
@@ -78,7 +78,7 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 	}
 }
 
-func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
+func TestSlowWriteIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.fail(commentRoute, fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
 			github.ServeHTTP(w, r)
@@ -91,7 +91,7 @@ func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
 	})
 }
 
-func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
+func TestWaitDoublesAfterRefusalsWithoutATime(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.token(c)
 		refusal := message(403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.")
@@ -118,7 +118,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 	})
 }
 
-func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
+func TestHourLongRetryAfterIsReturnedAndObeyed(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.token(c)
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit.", "Retry-After", "3600"))
@@ -128,7 +128,7 @@ func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 			t.Fatalf("err = %v", err)
 		}
 		sent := len(h.Requests())
-		c.Apps.Forget(h.repo) // even a token is not asked for
+		c.Apps.Forget(h.repo) // not even a token is requested
 		for time.Now().Before(limit.Until) {
 			if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
 				t.Fatalf("err = %v", err)
@@ -144,7 +144,7 @@ func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 	})
 }
 
-func TestATokenThatEndsInTheMiddleIsReplacedOncePerCall(t *testing.T) {
+func TestExpiredTokenIsReplacedOncePerCall(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		for range 3 {
 			if _, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
+func TestFencedRequestIsNotSent(t *testing.T) {
 	h, c := start(t)
 	lost := errors.New("somebody else writes now")
 	ctx, end := context.WithCancelCause(t.Context())
@@ -36,7 +36,7 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 	}
 }
 
-func TestTheFenceIsForWritesOnlyAndForThisClientOnly(t *testing.T) {
+func TestFenceAppliesOnlyToItsClientsWrites(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
 	h.token(c)

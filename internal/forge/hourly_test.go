@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// remaining answers with what is left of the hour.
+// remaining answers with the rest of the hourly limit.
 func remaining(n int, reset time.Time) fault {
 	return fault{Answer: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("X-RateLimit-Limit", "5000")
@@ -20,7 +20,7 @@ func remaining(n int, reset time.Time) fault {
 	}}
 }
 
-func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
+func TestAFifthOfTheHourIsLeftForTokens(t *testing.T) {
 	h, c := start(t)
 	reset := c.cfg.Now().Add(20 * time.Minute)
 	const route = "GET /app/hook/deliveries/7"
@@ -40,12 +40,12 @@ func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
 	}
 }
 
-func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing.T) {
+func TestQueuedCosmeticRequestWaitsWithinItsPatience(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.token(c)
 		id := h.checkRun().ID
 		limits := c.limiter(h.repo.Installation).limits
-		limits.points.SetLimit(6.6) // the first has to wait 9.8 s for its 5 points and the 60 that it leaves
+		limits.points.SetLimit(6.6) // the first waits 9.8 s for its 5 points and the 60 that it must leave
 		limits.points.ReserveN(time.Now(), limits.points.Burst())
 		show := func() error {
 			_, err := c.Checks.Update(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"})

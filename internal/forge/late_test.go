@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
+func TestTokenRevokedWhileQueuedIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.branch()
 		h.token(c)
@@ -24,7 +24,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 				}
 			})
 		}
-		wg.Go(func() { // behind all of these
+		wg.Go(func() { // queued after all of them
 			if _, err := c.PullRequests.Create(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil {
 				t.Errorf("the pull request: %v", err)
 			}
@@ -58,7 +58,7 @@ func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > time.Second {
 			t.Errorf("after a refusal without a time: %v after %v", err, time.Since(began))
 		}
-		// What nobody waits for sits out the minute.
+		// A background request waits the minute out.
 		h.fail("GET /app/hook/deliveries/7", message(403, "You have exceeded a secondary rate limit."))
 		h.fail("GET /app/hook/deliveries/7", status(http.StatusOK, `{"id":7,"request":{"payload":{"a":1}}}`))
 		if _, err := c.Apps.Payload(t.Context(), 7); err != nil {
@@ -67,8 +67,8 @@ func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 	})
 }
 
-// The one request waits behind its place while the other hears that nothing may be sent for a while.
-func TestARequestThatWaitedBehindItsPlaceObeysWhatWasRefusedMeanwhile(t *testing.T) {
+// One request is delayed after its slot while another request is refused with a wait.
+func TestLateRequestObeysNewRefusals(t *testing.T) {
 	for name, slow := range map[string]func(*hub, *Client) *Client{
 		"for its token": func(h *hub, c *Client) *Client {
 			h.fail(mintRoute, fault{Latency: 10 * time.Second})

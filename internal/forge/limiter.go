@@ -54,8 +54,8 @@ func (c *Client) patience(r request) time.Duration {
 // limiter keeps this node's requests to one installation within GitHub's limits.
 type limiter struct {
 	cfg *Config
-	// underWay has a slot for each concurrent request.
-	underWay chan struct{}
+	// inFlight holds one element for each request in flight.
+	inFlight chan struct{}
 	// turns let one request of each kind wait for room, in order of arrival. Waiting writes do not delay reads, and
 	// cosmetic requests do not delay others.
 	turns [2 * urgencies]chan struct{}
@@ -74,7 +74,7 @@ func (c *Client) limiter(key int64) *limiter {
 	if l == nil {
 		l = &limiter{
 			cfg:      &c.cfg,
-			underWay: make(chan struct{}, atOnce),
+			inFlight: make(chan struct{}, atOnce),
 			limits:   newLimits(),
 			points:   c.points.WithLabelValues(strconv.FormatInt(key, 10)),
 		}
@@ -103,8 +103,8 @@ func (l *limiter) turn(r request) chan struct{} {
 	return l.turns[r.urgency]
 }
 
-// slotHolds is how late a request may use its slot (our choice). limits.go allows 6.6 s.
-const slotHolds = 500 * time.Millisecond
+// maxLateness is how late a request may use its slot (our choice). limits.go allows 6.6 s.
+const maxLateness = 500 * time.Millisecond
 
 // errLate means that a request was ready too long after its slot.
 var errLate = errors.New("too late for its slot")
@@ -148,20 +148,20 @@ func (l *limiter) enter(ctx context.Context, r request, patience time.Duration) 
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	turn := l.turn(r)
-	// Requests ahead may take as long again.
+	// The queue did not move within patience, so a retry needs at least as long.
 	if !acquire(patient, turn) {
 		return l.rateLimited(r, patience)
 	}
 	defer func() { <-turn }()
 	for {
-		if !acquire(patient, l.underWay) {
+		if !acquire(patient, l.inFlight) {
 			return l.rateLimited(r, patience)
 		}
 		wait := l.admit(r.need())
 		if wait == 0 {
 			return nil
 		}
-		<-l.underWay
+		<-l.inFlight
 		if l.cfg.Now().Add(wait).Sub(began) > patience || endsWithin(ctx, wait) {
 			return l.rateLimited(r, wait)
 		}
@@ -207,7 +207,7 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.cfg.Now()
-	hold := l.limits.held(now)
+	hold := l.limits.holdEnd(now)
 	return &RateLimited{
 		Method:    r.method,
 		Path:      r.route,
@@ -225,11 +225,11 @@ func (l *limiter) leave(r request, a answer) {
 	if a.sent && a.status != http.StatusNotModified {
 		l.points.Add(float64(r.need().points))
 	}
-	<-l.underWay
+	<-l.inFlight
 }
 
 // noteHour records whether less than a fifth of the hourly limit remains (docs.github.com, "Checking the status of
-// your rate limit"). l.mu is held.
+// your rate limit"). The caller holds l.mu.
 func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))

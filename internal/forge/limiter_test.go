@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// noted is a list of what happened when.
+// noted is a list of events and their times.
 type noted struct {
 	mu   sync.Mutex
 	list []string
@@ -30,7 +30,7 @@ func (n *noted) add(format string, args ...any) {
 	n.list = append(n.list, fmt.Sprintf("%v ", time.Since(n.from).Round(10*time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
-func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
+func TestWritesDoNotWaitBelowTheLimit(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		sha := h.branch()
 		h.token(c)
@@ -67,11 +67,11 @@ func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
 	})
 }
 
-func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
+func TestCosmeticWriteReturnsATimeInsteadOfWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		id := h.comment("ann", "hello")
 		var wg sync.WaitGroup
-		for range 36 { // ten more than may come at once
+		for range 36 { // ten more than a burst allows
 			wg.Go(func() {
 				if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 					t.Error(err)
@@ -101,13 +101,13 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 	})
 }
 
-func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
+func TestCancelledRequestFreesItsSlot(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.token(c)
 		c.limiter(h.repo.Installation).limits.minute.ReserveN(time.Now(), minuteLimit.most/3) // the next write waits for 1.25 s
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for range 3 { // the first of the queue and two behind it
+		for range 3 { // the head of the queue and two more
 			wg.Go(func() {
 				if err := c.Issues.React(ctx, h.repo, "issue", 1, Eyes); !errors.Is(err, context.Canceled) {
 					t.Errorf("err = %v", err)
@@ -125,11 +125,11 @@ func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 	})
 }
 
-// noneLeft fails the test if a request is still let in.
+// noneLeft fails the test if a request is still in flight.
 func noneLeft(t *testing.T, l *limiter) {
 	t.Helper()
-	if len(l.underWay) != 0 {
-		t.Errorf("%d requests under way", len(l.underWay))
+	if len(l.inFlight) != 0 {
+		t.Errorf("%d requests under way", len(l.inFlight))
 	}
 	for kind, turn := range l.turns {
 		if len(turn) != 0 {
@@ -138,7 +138,7 @@ func noneLeft(t *testing.T, l *limiter) {
 	}
 }
 
-func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
+func TestRequestsInFlightStayBelowGitHubsLimit(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.token(c)
 		slow := fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
@@ -165,7 +165,7 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 	})
 }
 
-func TestPointsCountWhatRequestsCost(t *testing.T) {
+func TestPointsAreCounted(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(http.StatusOK, `{"number":3}`, "ETag", `"v1"`), status(http.StatusNotModified, ""))
 	for range 2 {

@@ -78,7 +78,7 @@ func newLimits() *limits {
 
 // admit takes a request's cost, or nothing and returns the wait.
 func (l *limits) admit(now time.Time, n need) (wait time.Duration) {
-	wait = max(0, l.held(now).Sub(now), n.wait(l.points, now, n.points))
+	wait = max(0, l.holdEnd(now).Sub(now), n.wait(l.points, now, n.points))
 	if n.content {
 		wait = max(wait, n.wait(l.minute, now, 1), n.wait(l.hour, now, 1))
 	}
@@ -93,23 +93,23 @@ func (l *limits) admit(now time.Time, n need) (wait time.Duration) {
 	return 0
 }
 
-// held returns the hold's end, at most longestWait ahead if the clock was set back.
-func (l *limits) held(now time.Time) time.Time {
+// holdEnd returns the hold's end, at most longestWait ahead if the clock was set back.
+func (l *limits) holdEnd(now time.Time) time.Time {
 	l.hold = policy.Earlier(l.hold, now.Add(longestWait))
 	return l.hold
 }
 
 // answered records a result. Each refusal without a time doubles the hold until a success.
 func (l *limits) answered(now time.Time, a answer) {
-	over := !l.held(now).After(now)
+	expired := !l.holdEnd(now).After(now)
 	if !a.wantsPause(now) {
-		if over && a.class() == done { // otherwise sent before the refusal
+		if expired && a.class() == done { // otherwise sent before the refusal
 			l.strikes = 0
 		}
 		return
 	}
 	until, secondary, named := limitEnds(a, now, l.strikes)
-	if over && !named {
+	if expired && !named {
 		l.strikes++ // once for all concurrent requests
 	}
 	if until.After(l.hold) {

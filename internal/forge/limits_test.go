@@ -11,13 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// resetIn is a hourly limit that ends after d.
+// resetIn returns an hourly limit that ends after d.
 func resetIn(h *hub, code int, d time.Duration) fault {
 	return message(code, "API rate limit exceeded for installation ID 5.",
 		"X-RateLimit-Remaining", "0", "X-RateLimit-Limit", "5000", "X-RateLimit-Reset", strconv.FormatInt(h.clock.Now().Add(d).Unix(), 10))
 }
 
-func TestLimitsAreWaitedOutAsTold(t *testing.T) {
+func TestLimitsAreWaitedOutAsAnswered(t *testing.T) {
 	const secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 	for _, tt := range []struct {
 		name  string
@@ -60,7 +60,7 @@ func TestLimitsAreWaitedOutAsTold(t *testing.T) {
 	}
 }
 
-func TestALongWaitIsHandedToTheCaller(t *testing.T) {
+func TestLongWaitIsReturned(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, resetIn(h, 403, 40*time.Minute))
 	before := h.clock.Now()
@@ -83,7 +83,7 @@ func TestALongWaitIsHandedToTheCaller(t *testing.T) {
 	}
 }
 
-func TestAWaitBeyondTheContextIsHandedToTheCallerAtOnce(t *testing.T) {
+func TestWaitBeyondTheContextIsReturnedAtOnce(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, message(403, "secondary rate limit", "Retry-After", "60"))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -105,7 +105,7 @@ func TestTheThirdLimitEndsTheCall(t *testing.T) {
 	}
 }
 
-func TestTheLastAllowedRequestHoldsBackTheNext(t *testing.T) {
+func TestNextRequestWaitsAfterTheHoursLast(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(http.StatusOK, `{"number": 1}`,
 		"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(h.clock.Now().Add(10*time.Second).Unix(), 10)))
@@ -119,7 +119,7 @@ func TestTheLastAllowedRequestHoldsBackTheNext(t *testing.T) {
 	}
 }
 
-func TestAMissingPermissionIsNotTakenForALimit(t *testing.T) {
+func TestMissingPermissionIsNoLimit(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, message(403, "Resource not accessible by integration", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", "1800000000"))
 	if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrForbidden) || len(h.clock.slept) != 0 {
@@ -127,7 +127,7 @@ func TestAMissingPermissionIsNotTakenForALimit(t *testing.T) {
 	}
 }
 
-func TestAPageOfAProxyIsNoAnswerOfGitHubs(t *testing.T) {
+func TestProxyPageIsNotAnAnswerFromGitHub(t *testing.T) {
 	for _, code := range []int{403, 404} {
 		for _, route := range []string{issueRoute, mintRoute} {
 			h, c := start(t)
@@ -140,7 +140,7 @@ func TestAPageOfAProxyIsNoAnswerOfGitHubs(t *testing.T) {
 	}
 }
 
-func TestALongRetryAfterOfAServerThatIsDownIsHandedToTheCaller(t *testing.T) {
+func TestLongRetryAfterOfAnOutageIsReturned(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, message(503, "busy", "Retry-After", "1800"))
 	before := h.clock.Now()
@@ -193,9 +193,9 @@ func TestNoWaitForALimitIsLongerThanAnHour(t *testing.T) {
 	})
 }
 
-func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
+func TestLongWaitOfAWriteIsReturned(t *testing.T) {
 	h, c := start(t)
-	for range 26 { // a third of a minute's
+	for range 26 { // a third of a minute's limit
 		if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 			t.Fatal(err)
 		}

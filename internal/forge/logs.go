@@ -21,7 +21,7 @@ const (
 	maxLog      = 256 << 20      // bytes read
 	maxLogLine  = 1000           // bytes per line
 	maxLogLines = 200            // last lines stored
-	maxLogKept  = 12_000         // bytes stored of the last lines
+	maxLogBytes = 12_000         // bytes stored of the last lines
 	logTime     = 3 * TryTimeout // for job, address and log
 )
 
@@ -246,7 +246,7 @@ func (c *logCut) keep(line string) {
 	f := c.job
 	f.Lines = append(f.Lines, line)
 	c.kept += len(line) + 1
-	for len(f.Lines) > maxLogLines || c.kept > maxLogKept {
+	for len(f.Lines) > maxLogLines || c.kept > maxLogBytes {
 		c.kept -= len(f.Lines[0]) + 1
 		f.Lines = f.Lines[1:]
 		f.Cut++

@@ -39,8 +39,7 @@ func TestAManifestIsConvertedOnce(t *testing.T) {
 	}
 }
 
-// The code is a credential as long as it is good, and the address of a request
-// holds it.
+// An unused code is a credential, and it is part of the request's path.
 func TestAFailedConversionNeverShowsTheCode(t *testing.T) {
 	const code = "a180b1a3d263c81bc6441d7b990bae27d4c10679"
 	asked := 0

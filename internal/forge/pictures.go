@@ -121,7 +121,7 @@ func (s Discussions) keeps(address string) bool {
 // readPicture reads a picture without credentials or redirects.
 func (s Discussions) readPicture(ctx context.Context, address string, p *Picture) error {
 	if !s.keeps(address) {
-		return errors.New("the picture is kept elsewhere")
+		return errors.New("the picture is not on GitHub's attachment hosts")
 	}
 	body, err := download(ctx, s.client.cfg.Transport, address)
 	if err != nil {

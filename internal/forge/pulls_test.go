@@ -27,7 +27,7 @@ func TestAPullRequestIsOpenedAsADraft(t *testing.T) {
 	}
 }
 
-func TestWhereDraftsAreRefusedAnOrdinaryOneIsOpened(t *testing.T) {
+func TestPullRequestIsOpenedWithoutDraftSupport(t *testing.T) {
 	h, c := start(t)
 	h.branch()
 	h.fail(pullRoute, message(422, "Draft pull requests are not supported in this repository."))
@@ -37,7 +37,7 @@ func TestWhereDraftsAreRefusedAnOrdinaryOneIsOpened(t *testing.T) {
 	}
 }
 
-func TestAnOpenPullRequestIsReturnedInsteadOfASecond(t *testing.T) {
+func TestExistingPullRequestIsReturned(t *testing.T) {
 	h, c := start(t)
 	h.branch()
 	for range 2 {
@@ -48,7 +48,7 @@ func TestAnOpenPullRequestIsReturnedInsteadOfASecond(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierTryOpenedIsNotOpenedAgain(t *testing.T) {
+func TestPullRequestOfAnEarlierTryIsReturned(t *testing.T) {
 	begun := time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name, state string
@@ -89,7 +89,7 @@ func TestAPullRequestWithoutCommitsIsRefusedWithGitHubsReason(t *testing.T) {
 	}
 }
 
-func TestAForksBranchOfTheSameNameIsNotPawls(t *testing.T) {
+func TestForksBranchOfTheSameNameIsIgnored(t *testing.T) {
 	h, c := start(t)
 	own := `{"ref": "main", "repo": {"id": 77, "full_name": "octo/hello"}}`
 	unfiltered := status(http.StatusOK, `[
@@ -105,7 +105,7 @@ func TestAForksBranchOfTheSameNameIsNotPawls(t *testing.T) {
 	}
 }
 
-func TestAPullRequestToAnotherBaseIsNotTheOneThatWasLost(t *testing.T) {
+func TestPullRequestToAnotherBaseIsIgnored(t *testing.T) {
 	h, c := start(t)
 	h.branch()
 	h.push("release", "c\n")

@@ -17,14 +17,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// byID is the address of the repository that does not change with its name.
+// byID is the repository's address by id, which a rename does not change.
 func (h *hub) byID() string { return fmt.Sprintf("%srepositories/%d", h.APIURL(), h.repo.ID) }
 
-func TestAWriteToARenamedRepositorySaysTheNewName(t *testing.T) {
+func TestWriteToRenamedRepositoryReturnsItsNewName(t *testing.T) {
 	h, c := start(t)
 	h.must(h.RenameRepo(fullName, "world"))
 	for _, code := range []int{301, 307, 308} {
-		if code != http.StatusTemporaryRedirect { // which the fake GitHub answers itself
+		if code != http.StatusTemporaryRedirect { // the fake GitHub answers 307 itself
 			h.fail(commentRoute, status(code, `{"message":"Moved Permanently"}`, "Location", h.byID()+"/issues/1/comments"))
 		}
 		_, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
@@ -35,7 +35,7 @@ func TestAWriteToARenamedRepositorySaysTheNewName(t *testing.T) {
 	}
 }
 
-func TestAReadOfARenamedRepositoryFollows(t *testing.T) {
+func TestReadFollowsARename(t *testing.T) {
 	h, c := start(t)
 	h.must(h.RenameRepo(fullName, "world"))
 	info, err := c.Repositories.Get(t.Context(), h.repo)
@@ -57,7 +57,7 @@ func TestATokenDoesNotFollowARedirectToAnotherHost(t *testing.T) {
 	}
 }
 
-func TestARedirectThatIsNotGitHubsEndsNothing(t *testing.T) {
+func TestForeignRedirectIsUnavailable(t *testing.T) {
 	for _, to := range []string{"https://login.example.com/sso?next=1", "/maintenance", "", "://"} {
 		for _, route := range []string{commentRoute, mintRoute, "GET /app"} {
 			for _, code := range []int{302, 303, 307} {
@@ -79,7 +79,7 @@ func TestARedirectThatIsNotGitHubsEndsNothing(t *testing.T) {
 	}
 }
 
-func TestAnIssueThatWasTransferredIsElsewhere(t *testing.T) {
+func TestTransferredIssueIsMoved(t *testing.T) {
 	h, c := start(t)
 	h.fail(commentRoute, status(301, "{}", "Location", h.APIURL()+"repositories/78/issues/9/comments"))
 	var moved *Moved
@@ -107,7 +107,7 @@ func TestPermissionIsReadFromTheRoleAndFailsClosed(t *testing.T) {
 	}
 }
 
-func TestAPermissionThatIsNotFoundIsAskedForAgain(t *testing.T) {
+func TestMissingPermissionIsRetriedForLag(t *testing.T) {
 	const route, repo = "GET /repos/octo/hello/collaborators/ann/permission", "GET /repos/{owner}/{repo}"
 	lag := message(404, "Not Found")
 	for _, tt := range []struct {
@@ -142,7 +142,7 @@ func TestAPermissionThatIsNotFoundIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestARefusalHintsAtItsReason(t *testing.T) {
+func TestRefusalHasAHint(t *testing.T) {
 	for _, tt := range []struct {
 		refused fault
 		kind    error
@@ -173,7 +173,7 @@ func TestARefusalHintsAtItsReason(t *testing.T) {
 	}
 }
 
-func TestNamesThatLeaveTheirPathAreRefused(t *testing.T) {
+func TestNamesCannotChangeThePath(t *testing.T) {
 	h, c := start(t)
 	for _, name := range []string{"..", ".", "", "a/b", "a?b", "a b", "a%2f", strings.Repeat("a", 101)} {
 		for _, repo := range []Repo{{Owner: "octo", Name: name, Installation: h.repo.Installation}, {Owner: name, Name: "hello", Installation: h.repo.Installation}} {
@@ -187,7 +187,7 @@ func TestNamesThatLeaveTheirPathAreRefused(t *testing.T) {
 	}
 }
 
-// bot is the id of the App's user.
+// bot is the id of the App's bot user.
 func (h *hub) bot() int64 {
 	h.t.Helper()
 	resp, err := http.Get(h.APIURL() + "users/pawl%5Bbot%5D")
@@ -199,7 +199,7 @@ func (h *hub) bot() int64 {
 	return user.ID
 }
 
-func TestTheAppKnowsItself(t *testing.T) {
+func TestAppIdentityIsRead(t *testing.T) {
 	h, c := start(t)
 	want := App{
 		ID: testApp, Slug: "pawl", BotID: h.bot(), BotLogin: "pawl[bot]", Installations: 1,
@@ -218,7 +218,7 @@ func TestTheAppKnowsItself(t *testing.T) {
 	}
 }
 
-func TestTheBotUserIsLookedUpWithATokenWhereAnonymousReadsAreRefused(t *testing.T) {
+func TestBotLookUpUsesATokenIfAnonymousIsRefused(t *testing.T) {
 	for name, refusal := range map[string]fault{
 		"private mode": message(401, "Must authenticate to access this API."),
 		"hidden":       message(404, "Not Found"),
@@ -241,7 +241,7 @@ func TestTheBotUserIsLookedUpWithATokenWhereAnonymousReadsAreRefused(t *testing.
 	}
 }
 
-func TestAServerWithoutBotUsersStillKnowsWhatTheAppWrote(t *testing.T) {
+func TestOwnCommentsAreFoundWithoutABotUser(t *testing.T) {
 	h, c := start(t)
 	missing := message(404, "Not Found")
 	h.fail(userRoute, missing, missing)
@@ -257,8 +257,8 @@ func TestAServerWithoutBotUsersStillKnowsWhatTheAppWrote(t *testing.T) {
 	}
 }
 
-// Whatever GitHub answers, no thread is at fault.
-func TestARefusalToSayWhoTheAppIsEndsNoRun(t *testing.T) {
+// Whatever GitHub answers about the App itself, the error must not end a thread.
+func TestRefusedAppLookUpEndsNoRun(t *testing.T) {
 	users := userRoute
 	for _, tt := range []struct {
 		name   string
@@ -281,7 +281,7 @@ func TestARefusalToSayWhoTheAppIsEndsNoRun(t *testing.T) {
 	}
 }
 
-func TestABadKeyIsNamedAndNotShown(t *testing.T) {
+func TestBadKeyIsReportedNotShown(t *testing.T) {
 	good := Config{WebURL: "https://github.com", APIURL: "https://api.github.com", AppID: 1, PrivateKey: testKey()}
 	if _, err := New(good); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestABadKeyIsNamedAndNotShown(t *testing.T) {
 	}
 }
 
-func TestACloneAddressHoldsNoCredential(t *testing.T) {
+func TestCloneURLHasNoCredentials(t *testing.T) {
 	c, err := New(Config{WebURL: "https://ghe.example/", APIURL: "https://ghe.example/api/v3", AppID: 1, PrivateKey: testKey()})
 	if err != nil {
 		t.Fatal(err)

@@ -141,7 +141,7 @@ func (t authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.mayBeLate && c.cfg.Now().Sub(c.placed) > slotHolds {
+	if !c.mayBeLate && c.cfg.Now().Sub(c.placed) > maxLateness {
 		return nil, errLate
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), TryTimeout)

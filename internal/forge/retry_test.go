@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-func TestAReadIsTriedThreeTimes(t *testing.T) {
+func TestReadIsTriedThreeTimes(t *testing.T) {
 	for name, broken := range map[string]fault{
 		"502": status(502, "<html>Bad gateway</html>"), "503": message(503, "down"), "aborted": abortBefore, "cut": cutAfter, "garbage": status(200, "<html>"),
 		"empty": status(200, ""),
@@ -33,7 +33,7 @@ func TestAReadIsTriedThreeTimes(t *testing.T) {
 	}
 }
 
-func TestAfterThreeTriesTheErrorSaysWhatHappened(t *testing.T) {
+func TestLastErrorIsReturnedAfterThreeTries(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(502, ""), status(502, ""), status(502, "<html>"))
 	_, err := c.Issues.Get(t.Context(), h.repo, 1)
@@ -47,7 +47,7 @@ func TestAfterThreeTriesTheErrorSaysWhatHappened(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotBeReachedIsUnavailable(t *testing.T) {
+func TestUnreachableServerIsUnavailable(t *testing.T) {
 	h, _ := start(t)
 	gone := httptest.NewServer(nil)
 	gone.Close()
@@ -59,7 +59,7 @@ func TestAServerThatCannotBeReachedIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
+func TestLostAnswerHasNoSecondEffect(t *testing.T) {
 	for name, lost := range map[string]fault{"aborted": abortAfter, "502": badGatewayAfter, "cut": cutAfter} {
 		t.Run(name, func(t *testing.T) {
 			h, c := start(t)
@@ -119,7 +119,7 @@ func TestAnAnswerLostAtTheLastTryIsStillLookedUp(t *testing.T) {
 	}
 }
 
-func TestACreationIsNotRepeatedWhenItCannotBeLookedUp(t *testing.T) {
+func TestCreationIsNotRepeatedIfLookUpFails(t *testing.T) {
 	h, c := start(t)
 	h.fail(commentRoute, abortAfter)
 	down := status(503, "")
@@ -130,7 +130,7 @@ func TestACreationIsNotRepeatedWhenItCannotBeLookedUp(t *testing.T) {
 	}
 }
 
-func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
+func TestEditsAndReactionsAreRepeated(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
 	pull, err := h.OpenPull(t.Context(), fullName, "ann", fakegithub.PullRequest{Title: "Fix", Head: "pawl/issue-1"})
@@ -184,7 +184,7 @@ func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 	}
 }
 
-func TestRefusalsKeepTheirKind(t *testing.T) {
+func TestRefusalsMapToKinds(t *testing.T) {
 	for _, tt := range []struct {
 		fault fault
 		kind  error

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// storm is a strict GitHub and the nodes of one Pawl in virtual time.
+// storm holds a strict fake GitHub and the nodes of one Pawl in virtual time.
 type storm struct {
 	gh     *fakegithub.Server
 	repo   Repo
@@ -28,18 +28,18 @@ type storm struct {
 	rand   *rand.Rand
 	nodes  []*node
 	deaths int
-	broken []string // what a node sent against the limits or what it was told
+	broken []string // requests that broke a limit or an answered wait
 }
 
-// node is one life of a process: what it began ends with it.
+// node is one life of a process; its calls end with it.
 type node struct {
 	*Client
 	ctx  context.Context
 	kill context.CancelFunc
 }
 
-// checked checks what one life of a node sends as the installation by the strict fake's rules: the limits, and what
-// this node was told. It knows nothing of the others.
+// checked checks the requests of one node's life against the limits and against the waits in that node's answers. It
+// does not see other nodes.
 type checked struct {
 	storm   *storm
 	checker *fakegithub.LimitChecker
@@ -78,19 +78,19 @@ func (s *storm) upTo(d time.Duration) time.Duration {
 	return time.Duration(s.rand.Int64N(int64(d)))
 }
 
-// newStorm starts the server outside of virtual time, because it listens. It is
-// closed within, by check, where its requests were made.
+// newStorm starts the server outside virtual time, because it listens. check closes it inside, where its requests were
+// made.
 func newStorm(t *testing.T, issues int, seed uint64) *storm {
 	t.Helper()
 	h := newHub(t, nil)
-	for range issues - 1 { // the hub has one
+	for range issues - 1 { // the hub already has one
 		_, err := h.OpenIssue(fullName, "ann", "An issue", "It is broken.")
 		h.must(err)
 	}
 	return &storm{gh: h.Server, repo: h.repo, sha: h.push("main", "a\n"), rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// clocks are how wrong those of the nodes are.
+// clocks are the errors of the nodes' clocks.
 var clocks = []time.Duration{-20 * time.Second, 0, 20 * time.Second}
 
 // live begins a life of node i. It must be called in the bubble.
@@ -110,7 +110,7 @@ func (s *storm) live(t *testing.T, i int) *node {
 	return n
 }
 
-// alive is a living node, if possible the i-th; nil for none.
+// alive returns a living node, the i-th if possible, or nil.
 func (s *storm) alive(i int) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,9 +122,8 @@ func (s *storm) alive(i int) *node {
 	return nil
 }
 
-// die kills node i in the middle of what it does, and starts it again later, as a
-// supervisor does. What it knew of the limits is forgotten with it, so the longest
-// refusal is over.
+// die kills node i in the middle of its work and restarts it later, as a supervisor does. The node forgets the limits,
+// so die first lets the longest refusal expire.
 func (s *storm) die(ctx context.Context, t *testing.T, i int) {
 	s.gh.ClearFaults()
 	_ = wait.For(ctx, 5*time.Minute+2*time.Second)
@@ -137,13 +136,12 @@ func (s *storm) die(ctx context.Context, t *testing.T, i int) {
 	s.deaths++
 }
 
-// leaseTime is how long the work of a dead node lies still.
+// leaseTime is how long a dead node's work waits.
 const leaseTime = 30 * time.Second
 
-// insist does one thing as the App does: what GitHub puts off is done at the
-// time that is named, what fails is tried again later, after a look whether it
-// was done, and what a dead node left is taken up by another.
-func (s *storm) insist(ctx context.Context, i int, do func(ctx context.Context, c *Client, again bool) error) error {
+// persist does one action as the App does. It waits out limits, retries failures, and moves a dead node's action to
+// another node.
+func (s *storm) persist(ctx context.Context, i int, do func(ctx context.Context, c *Client, again bool) error) error {
 	for again := false; ; {
 		n := s.alive(i)
 		if n == nil {
@@ -176,7 +174,7 @@ func (s *storm) insist(ctx context.Context, i int, do func(ctx context.Context, 
 	}
 }
 
-// thread does what the App does on one issue, and how often it shows it.
+// thread does what the App does on one issue, with as many progress updates.
 func (s *storm) thread(ctx context.Context, node, number int) error {
 	mark, body := fmt.Sprintf("<!-- pawl:%d -->", number), "working"
 	var comment Comment
@@ -237,14 +235,14 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 		return err
 	})
 	for _, do := range steps {
-		if err := s.insist(ctx, node, do); err != nil {
+		if err := s.persist(ctx, node, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// weather lets GitHub fail in many ways, and nodes die, until the context ends.
+// weather makes GitHub fail in many ways and nodes die, until the context ends.
 func (s *storm) weather(ctx context.Context, t *testing.T) {
 	kinds := []fakegithub.Fault{
 		{Status: 502}, {Status: 503, Times: 3}, {AbortBefore: true}, {AbortAfter: true, Times: 2}, {Latency: 31 * time.Second},
@@ -265,9 +263,9 @@ func (s *storm) weather(ctx context.Context, t *testing.T) {
 	}
 }
 
-// Nodes die in the middle of their calls, and others come. Each node obeys the limits and what it was told, and one
-// node alone keeps the whole installation within them.
-func TestADayOfStormBreaksNoLimit(t *testing.T) {
+// Nodes die in the middle of their calls and restart. Each node obeys the limits and the waits in its answers. A single
+// node keeps the whole installation within the limits.
+func TestStormyDayBreaksNoLimit(t *testing.T) {
 	needs.All(t, "a day of storm")
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint("nodes: ", nodes), func(t *testing.T) { aDayOfStorm(t, nodes) })
@@ -292,7 +290,7 @@ func aDayOfStorm(t *testing.T, nodes int) {
 		sky.Go(func() { s.weather(clear, t) })
 		var last time.Duration
 		for i := range threads {
-			// Half of them come in bursts of 50, the others over the day.
+			// Half of the threads come in bursts of 50, the others over the day.
 			at := s.upTo(20 * time.Hour)
 			if i%2 == 0 {
 				at = time.Duration(i/100) * bursts
@@ -310,8 +308,7 @@ func aDayOfStorm(t *testing.T, nodes int) {
 		wg.Wait()
 		stop()
 		sky.Wait()
-		// Each burst asks for 450 writes; how many are done in its hour is a matter of
-		// the weather, too.
+		// Each burst needs 450 writes. The faults also decide how many are done in its hour.
 		first, second := s.writes(start, time.Hour), s.writes(start.Add(bursts), time.Hour)
 		t.Logf("%d and %d writes in the hours of the bursts, %d in all; %d deaths", first, second, s.writes(start, 24*time.Hour), s.deaths)
 		if max(first, second) < 250 || s.deaths < 5 {
@@ -325,7 +322,7 @@ func aDayOfStorm(t *testing.T, nodes int) {
 	})
 }
 
-// writes counts what the installation has written from a time on.
+// writes counts the installation's writes since a time.
 func (s *storm) writes(from time.Time, span time.Duration) (n int) {
 	for _, r := range s.gh.Requests() {
 		if r.Method != http.MethodGet && strings.HasPrefix(r.Caller, "installation:") && !r.At.Before(from) && r.At.Before(from.Add(span)) {
@@ -335,7 +332,7 @@ func (s *storm) writes(from time.Time, span time.Duration) (n int) {
 	return n
 }
 
-// check compares what GitHub shows with what was to be done once.
+// check compares GitHub's state with the actions, each done once.
 func (s *storm) check(t *testing.T, threads int) {
 	t.Helper()
 	defer func() {

@@ -34,7 +34,7 @@ func TestARepositoryWithoutAnIDIsNamed(t *testing.T) {
 	}
 }
 
-func TestOneTokenServesManyCallsAtOnceUntilFiveMinutesBeforeItsEnd(t *testing.T) {
+func TestConcurrentCallsShareATokenUntilFiveMinutesBeforeExpiry(t *testing.T) {
 	h, c := start(t)
 	var wg sync.WaitGroup
 	for range 20 {
@@ -127,7 +127,7 @@ func TestARefusedTokenSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAnUninstallationInTheMiddleOfARunIsAClearEnd(t *testing.T) {
+func TestUninstallationDuringARunIsReported(t *testing.T) {
 	h, c := start(t)
 	if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestAnUninstallationInTheMiddleOfARunIsAClearEnd(t *testing.T) {
 	}
 }
 
-func TestALostTokenAnswerIsAskedForAgain(t *testing.T) {
+func TestLostTokenAnswerIsRetried(t *testing.T) {
 	h, c := start(t)
 	h.fail(mintRoute, abortAfter, cutAfter)
 	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil || h.tokens() != 3 {
