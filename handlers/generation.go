@@ -44,7 +44,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	for _, n := range near {
 		events, of, err := thread.Load(ctx, h.Store, n)
 		if err != nil {
-			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; what comes of its work is not known")
+			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; threads that follow from its work are not recognised")
 			continue
 		}
 		cause, err := o.from(n, events, of)
@@ -130,7 +130,7 @@ func (o *origin) byTime() (generation int, cause string) {
 // A command within atOnce after an issue's opening counts as its program's.
 const atOnce = 10 * time.Second
 
-// maxBeside limits the nearby derived threads that count as chance.
+// maxBeside is the number of nearby derived threads from which on they no longer count as coincidence.
 const maxBeside = 5
 
 func asked(s thread.State, login string) bool {

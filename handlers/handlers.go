@@ -68,8 +68,8 @@ type Activity struct {
 // errUnparsable marks a payload that this version cannot parse. It is retried rarely: a newer version may parse it.
 var errUnparsable = errors.New("payload cannot be read")
 
-// noteTime limits storing a failure, so that a hanging database does not delay the next delivery. The sweep finds the
-// others.
+// noteTime limits storing a failure, so that a hanging database does not delay the next delivery. A delivery whose
+// failure was not stored is due again when its claim ends.
 const noteTime = 5 * time.Second
 
 // alone is the time in which a new delivery belongs to this node.

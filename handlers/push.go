@@ -71,5 +71,5 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 		}
 		told += n
 	}
-	return fmt.Sprintf("base_moved: told to %d threads", told), nil
+	return fmt.Sprintf("base_moved: logged for %d threads", told), nil
 }

@@ -176,7 +176,7 @@ func (it Activity) onPull(t thread.ID, s thread.State, c *thread.Change) (note s
 	act, begun := s.Acts[thread.ActPull]
 	opening := begun && !act.Done
 	if it.newPull && opening {
-		return "", fmt.Errorf("pull request #%d was %s before the log of %s names it; it is taken again when it does", it.Number, c.What, t)
+		return "", fmt.Errorf("pull request #%d was %s before the log of %s names it; the delivery is retried", it.Number, c.What, t)
 	}
 	if it.Number != s.Pull && c.What != "reopened" {
 		return "the closed pull request is not the thread's", nil

@@ -29,7 +29,7 @@ type reader struct {
 	texts    map[thread.Target]string // the texts as they were judged
 	roles    map[string]string        // by login, as far as they were looked up
 	asks     int                      // remaining look-ups
-	err      error                    // of the first question that GitHub did not answer; no optional one follows it
+	err      error                    // first failed request to GitHub; optional requests are then skipped
 	pictured map[string]attempt.Item
 }
 
@@ -38,7 +38,7 @@ const maxAsked = 5
 
 const unread = "left out, since GitHub did not show them"
 
-// discussion returns an attempt's context besides its task, work. The manifest names what GitHub does not show.
+// discussion returns an attempt's context in addition to its task (work). The parts' notes name what is missing.
 func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
 	if p.Forge == nil || p.Config.Context.MaxBytes == 0 {
 		return nil, nil

@@ -26,14 +26,14 @@ type Host interface {
 	// remote is where the repository is fetched from and pushed to. renew replaces a refused credential.
 	remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error)
 
-	// The rest uses git and agents; tests replace it.
+	// Tests replace the methods below, which use git and agents.
 
-	// fetch brings the branches and the repository's configuration, or says why nothing can run.
+	// fetch fetches the branches and the repository's configuration, or returns a decision if no attempt can run.
 	fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error)
-	// reconcile merges a base that conflicts into what the attempt begins with.
+	// reconcile merges a conflicting base into the attempt's start.
 	reconcile(ctx context.Context, g *attempt.Ground) error
 	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
-	// verifyBase builds the layer and runs the verify commands on the base, or says why nothing can run.
+	// verifyBase builds the layer and runs the verify commands on the base, or returns a decision if no attempt can run.
 	verifyBase(ctx context.Context, a *attempt.Attempt) (*thread.Decided, error)
 	executor(a *attempt.Attempt) attempt.Executor
 }
@@ -64,7 +64,7 @@ type GitHub struct {
 
 func (h GitHub) github() *forge.Client { return h.Forge }
 
-// reach looks up Pawl's identity at GitHub, and what it needs to write there.
+// reach sets the client, whose writes confirm the lease, and looks up Pawl's identity at GitHub.
 func (p *publisher) reach(ctx context.Context) (err error) {
 	if c := p.solver.Host.github(); c != nil {
 		p.Forge = c.Fenced(p.lease.Confirm)
@@ -73,7 +73,7 @@ func (p *publisher) reach(ctx context.Context) (err error) {
 	return err
 }
 
-// complete looks up a pull request's branches if no payload had them, as with a comment.
+// complete looks up a pull request's branches if no payload named them: payloads of comments do not.
 func (p *publisher) complete(ctx context.Context) error {
 	n := p.state.Snapshot
 	if !n.Pull {
@@ -151,18 +151,18 @@ func (f Folder) remote(context.Context, *publisher, bool) (git.Remote, error) {
 	return git.Remote{URL: f.Dir}, nil
 }
 
-// fresh is how long a permission counts after a user's request.
+// fresh is how long a permission that was checked with a request counts.
 const fresh = 5 * time.Minute
 
-// askedLongAgo reports whether an attempt's requests are old when it begins, since it waited or was retried.
+// askedLongAgo reports whether all requests for a purpose are older than fresh, as after a wait or a retry.
 func (s *step) askedLongAgo(p policy.Purpose) bool {
 	return !slices.ContainsFunc(s.pub.state.Work(p), func(r thread.Request) bool { return s.pub.env.Now().Sub(r.At) < fresh })
 }
 
 // allowed checks again whether a requester may still write to the repository: before an attempt that waited, before
-// its push, and before each later act (may). The requesters are the users who asked for the work, or else the last
-// user who asked for a change, since events of machines only continue that. If none of them may, the error is
-// ErrRevoked and their requests are withdrawn. Work that no user ever asked for is not checked.
+// its push, and before each later act (may). The requesters are the users who asked for the work. If only machines
+// did, it is the last user who asked for a change. If no requester may write, the error is ErrRevoked and their
+// requests are withdrawn. Work that no user ever asked for is not checked.
 func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 	if p.Forge == nil { // a folder belongs to its user
 		return nil
@@ -191,7 +191,7 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 // fromMachine reports whether no user made the request.
 func fromMachine(r thread.Request) bool { return r.By.Login == "" || r.By.Bot() }
 
-// lastAsked is the last user's request for a change, also if it was withdrawn for this reason; empty for none.
+// lastAsked returns the last user's request for a change, even if it was withdrawn for this reason; nil for none.
 func (p *publisher) lastAsked(reason string) []thread.Request {
 	for _, r := range slices.Backward(p.state.Feedback) {
 		if fromMachine(r) || r.Purpose != policy.ToChange {
@@ -236,10 +236,10 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Try does for a repository everything before a first attempt: fetch, read the configuration, pull the image, run
-// the setup, and run the verify commands on the default branch. refused says why no attempt could begin; the result
-// has what was known by then. It asks no agent and writes nothing at the Host. The solver should have an empty
-// store and data directory, so that nothing cached is used.
+// Try does everything that precedes a repository's first attempt: fetch, read the configuration, pull the image, run
+// the setup, and run the verify commands on the default branch. refused says why no attempt could begin; the Ground is
+// then incomplete. Try runs no agent and writes nothing to the Host. The solver should have an empty store and data
+// directory, so that nothing cached is used.
 func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground, refused *thread.Decided, err error) {
 	t := thread.ID{Owner: repo.Owner, Name: repo.Name, Number: 1}
 	asked := time.Now()

@@ -138,7 +138,7 @@ type LearningReport struct {
 
 const shownQuarantined = 20
 
-// LearningReport does not mask backends that are held back now: their worth does not depend on that.
+// LearningReport also covers backends that cannot run now, since their worth does not depend on that.
 func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	learned, err := s.Learned(ctx)
 	if err != nil {
@@ -167,7 +167,8 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	}, nil
 }
 
-// rests returns an arm's cooldown on a repository. A runaway's applies to its own repository only.
+// rests returns a function for an arm's longest cooldown on a repository. In other repositories a runaway counts as
+// severe.
 func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Rest, error) {
 	of := repo
 	if scope == policy.OfServer {

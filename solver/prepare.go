@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// prepare fetches the repository and its configuration. The second result says why nothing can run.
+// prepare fetches the repository and its configuration. It returns a decision if no attempt can run.
 func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, *thread.Decided, error) {
 	if nothingAsked(s.pub.state) && !s.pub.state.Updates() {
 		d := thread.Refuse(policy.RuleEmptyTask, "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
@@ -102,7 +102,7 @@ func nothingAsked(s thread.State) bool {
 	})
 }
 
-// attempt runs one attempt from checkout to push. It logs the start before, and the receipt in any case.
+// attempt runs one attempt from checkout to push. It logs the start first, and the receipt in any case.
 func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	if again, err := s.outdated(ctx, d, r.ground); again || err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	return s.finish(ctx, a, a.Run(ctx, s.pub.solver.Host.executor(a)))
 }
 
-// outdated reports whether to decide again: its requests do not count, or other work was asked for meanwhile. An
+// outdated reports whether to decide again: requests do not count any more, or a merge was requested meanwhile. An
 // error says why no attempt may begin now.
 func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Ground) (bool, error) {
 	if seqs := s.untriggered(g.Effective.Triggers); len(seqs) > 0 {

@@ -23,8 +23,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// publisher is a thread under its lease: its folded log, and the writes to the log and to GitHub. The lease may be
-// a step's or an attempt's.
+// publisher holds a thread under its lease: the folded log, and the means to write to the log and to GitHub.
 type publisher struct {
 	solver *Solver
 	env    *attempt.Env   // the solver's
@@ -56,7 +55,7 @@ func (p *publisher) load(ctx context.Context) error {
 	return nil
 }
 
-// repo is the thread's repository at GitHub, under its new name after a rename: the end is shown there.
+// repo returns the thread's repository at GitHub. After a rename it has the new name, where the end is shown.
 func (p *publisher) repo() forge.Repo {
 	n := p.state.Snapshot
 	r := forge.Repo{Owner: p.thread.Owner, Name: p.thread.Name, ID: n.RepoID, Installation: n.Installation}
@@ -221,8 +220,8 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.View) error {
 	return p.leaveCommits(ctx, sha)
 }
 
-// wanted reports whether to make a check run, by the repository's configuration and by whether it has something to
-// say.
+// wanted reports whether to create a check run: by the repository's configuration, or else if it has something to
+// show.
 func (p *publisher) wanted(name string, v checkrun.View) bool {
 	checks := p.state.Repo.Checks
 	when := map[string]string{checkrun.NameSeverity: checks.Severity, checkrun.NameStagnation: checks.Stagnation}[name]
@@ -235,8 +234,8 @@ func (p *publisher) wanted(name string, v checkrun.View) bool {
 	return checkrun.Speaks(v, name)
 }
 
-// leaveCommits ends the check runs of former head commits: the one of an attempt that was shown as running, and one
-// that a process began and did not log. They would otherwise run for ever.
+// leaveCommits ends the check runs of former head commits, which would otherwise run for ever. Some show a running
+// attempt; others were created by a process that ended before it logged them.
 func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 	for _, key := range slices.Sorted(maps.Keys(p.state.Acts)) {
 		old := p.state.Acts[key]
@@ -296,7 +295,7 @@ func (p *publisher) unknown(ctx context.Context, err error) bool {
 }
 
 // publishPull keeps Pawl's pull request current: its block of the description and, once the work is verified, the
-// end of draft and the requested reviewer. Each of these may be repeated.
+// draft state and the requested reviewer. Repeating any of them is harmless.
 func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	if !p.keepsPull(v) {
 		return nil
@@ -354,7 +353,7 @@ func (p *publisher) pullReady() bool {
 	return neverDraft || p.state.Acts[thread.PullReadyKey(p.state.Pull)].Done
 }
 
-// reviewer is the user to request a review from: the one who asked for the work, unless it is a bot; empty for
+// reviewer returns the user to request a review from: the one who asked for the work, unless it is a bot. Empty means
 // none.
 func (p *publisher) reviewer(requested string) string {
 	if !p.state.Repo.PullRequest.Review() || p.state.Acts[thread.PullReviewKey(p.state.Pull)].Done {
@@ -370,8 +369,8 @@ func (p *publisher) reviewer(requested string) string {
 // maxDescription limits a description, in bytes; GitHub takes 65,536 characters.
 const maxDescription = 60_000
 
-// describePull updates Pawl's block of the description, and the title if a later attempt has another one and people
-// kept Pawl's. A removed block stays removed.
+// describePull updates Pawl's block of the description. It updates the title if a later attempt has another one and no
+// user changed Pawl's. A removed block stays removed.
 func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
 	last, opened := p.state.Acts[key], p.state.Acts[thread.ActPull]
@@ -405,8 +404,8 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	return p.settled(ctx, key, done, err)
 }
 
-// retitled is the title of the last attempt's work; empty if it is unchanged, or if Pawl does not know its earlier
-// title.
+// retitled returns a title for the last attempt's pushed work. It is empty if the agent gave none, or if Pawl does not
+// know the pull request's earlier title.
 func (p *publisher) retitled(had string) render.Title {
 	n := len(p.state.Attempts)
 	if had == "" || n == 0 {
@@ -419,7 +418,7 @@ func (p *publisher) retitled(had string) render.Title {
 	return attempt.Subject(p.state, p.thread, last, maxPullTitle)
 }
 
-// settled logs an act on the pull request as done, also if GitHub refuses it permanently.
+// settled logs an act on the pull request as done, even if GitHub refuses it permanently.
 func (p *publisher) settled(ctx context.Context, key string, done thread.Act, err error) error {
 	if p.refused(ctx, err) {
 		p.log.Warn().Err(err).Str("act", key).Msg("GitHub refuses this act; it is not retried")

@@ -46,7 +46,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	return p.askReviewers(ctx, number, last.N, answered)
 }
 
-// remarksOn is the open pull request whose remarks may be answered; 0 for none, or while an attempt runs.
+// remarksOn returns the open pull request whose remarks may be answered; 0 for none, or while an attempt runs.
 func (p *publisher) remarksOn(v checkrun.View) int {
 	if len(p.state.Attempts) == 0 || p.state.Closed != "" {
 		return 0
@@ -166,12 +166,12 @@ func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread,
 	return p.Forge.PullRequests.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 }
 
-// threadOf is the index of a remark's thread, -1 for none.
+// threadOf returns the index of a remark's thread, or -1.
 func threadOf(threads []forge.ReviewThread, id int64) int {
 	return slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return holds(t, id) })
 }
 
-// holds reports whether a thread begins with a remark or has it as an answer.
+// holds reports whether a remark opens a thread or replies in it.
 func holds(t forge.ReviewThread, id int64) bool {
 	if len(t.Opening.Nodes) == 0 {
 		return false
@@ -180,7 +180,7 @@ func holds(t forge.ReviewThread, id int64) bool {
 	return slices.ContainsFunc(all, func(s forge.Post) bool { return int64(s.ID) == id })
 }
 
-// remarked are the remarks that an attempt answered, and, without words, those that it got and did not mention.
+// remarked returns an attempt's answers to remarks, and empty answers to those that it received but did not mention.
 func (p *publisher) remarked(a thread.Attempt) []policy.RemarkAnswer {
 	all := slices.Clone(a.Receipt.Remarks)
 	for _, id := range a.Receipt.Open {
@@ -199,8 +199,8 @@ func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
 }
 
 // resolve resolves the threads of done remarks, once other checks have run on the head without a failure of the
-// work. It is repeated after each check, and by timer until settleMost after the push; next is when, zero for
-// never. It waits that long for checks that ran on earlier commits, and `quiet` for new ones.
+// work. Each check's result and a timer repeat it; next is the timer's time, or zero. It waits up to settleMost for
+// checks that ran on earlier commits, and `quiet` for others.
 func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 	open := s.pub.state.Unresolved()
 	if len(open) == 0 || !s.verifiedWork() {
@@ -260,8 +260,8 @@ func (s *step) verifiedWork() bool {
 	return s.pub.state.LastChange().Receipt.CommandsPassed()
 }
 
-// checksReported are the names of the checks on earlier commits, and the time of the last report for the head, not
-// before since.
+// checksReported returns the names of the checks on earlier commits, and the time of the head's last report, at least
+// since.
 func (s *step) checksReported(since time.Time) (earlier []string, last time.Time) {
 	last = since
 	for _, c := range s.pub.state.Checks {
@@ -274,7 +274,7 @@ func (s *step) checksReported(since time.Time) (earlier []string, last time.Time
 	return earlier, last
 }
 
-// checksOfHead are other Apps' checks on the head; moved reports that the pull request has another head.
+// checksOfHead returns other Apps' checks on the head. moved means that the pull request has another head.
 func (s *step) checksOfHead(ctx context.Context) (all []forge.CheckResult, moved bool, err error) {
 	pull, err := s.pub.Forge.PullRequests.Get(ctx, s.pub.repo(), cmp.Or(s.pub.state.Pull, s.pub.thread.Number))
 	if err != nil {

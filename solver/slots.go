@@ -14,16 +14,16 @@ import (
 
 // A step acquires a slot of this node and, on a limited account, the account's probe.
 
-// maxWaiting is how many steps of this process may wait in memory for a slot, acquireTime how long each. The next
-// attempt then starts as soon as one ends. Other steps wait in the log: a node with a free slot may claim their
-// threads, and they do not occupy this node's 32 workers.
+// maxWaiting is how many steps of this process may wait in memory for a slot, acquireTime how long each. They start
+// their attempt as soon as another ends. The others wait in the log: a node with a free slot may claim their threads,
+// and they do not occupy this node's 32 workers.
 const (
 	maxWaiting  = 16
 	acquireTime = 3 * time.Second
 )
 
-// releaseSpread spreads the looks of waiting threads, so that a provider that has just recovered does not meet all
-// at once. The queue starts due threads together; startSpread spreads such a batch.
+// releaseSpread spreads the next looks of waiting threads, so that they do not all reach a recovered provider at once.
+// startSpread spreads threads that the queue starts together.
 const (
 	releaseSpread = 10 * time.Second
 	startSpread   = 5 * time.Second
@@ -41,8 +41,8 @@ const (
 )
 
 // mayAcquire checks whether an attempt on an account could start now, before anything is prepared. If not, it
-// returns the wait to store, with only the time of the next look. If the account was limited, the step holds its
-// probe after a nil.
+// returns the wait to store (see later). After a nil the step holds the probe of a limited account, unless all slots
+// are taken.
 func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.pub.solver.full() {
 		if s.waited || s.pub.solver.waiting.Load() >= maxWaiting {
@@ -74,8 +74,8 @@ func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 // bound limits concurrent attempts on an account to one after a limit; 0 means no limit.
 func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecutive) }
 
-// later is a wait with only the time of the next look. The decision omits that time, so that a look in vain appends
-// nothing.
+// later returns a wait without an end and sets the time of the next look. The decision omits that time, so that the
+// same result appends nothing.
 func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 	now, look, share, spread := s.pub.env.Now(), minLook, 2, releaseSpread
 	if rule == policy.RuleCrowded {
@@ -146,8 +146,8 @@ func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool
 // startOf spreads threads that were woken together.
 func startOf(t thread.ID) time.Duration { return dispersed(t, 1, startSpread) }
 
-// dispersed is a thread's place in a span of time. The seeds of threads with similar names are similar, so the finalizer
-// of SplitMix64 mixes their bits (Steele, Lea and Flood, 2014).
+// dispersed returns a thread's offset within a span of time. The seeds of threads with similar names are similar, so
+// the finalizer of SplitMix64 mixes their bits (Steele, Lea and Flood, 2014).
 func dispersed(t thread.ID, n int, span time.Duration) time.Duration {
 	h := seed(t, n)
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -155,8 +155,8 @@ func dispersed(t thread.ID, n int, span time.Duration) time.Duration {
 	return time.Duration((h ^ h>>31) % uint64(span))
 }
 
-// acquireSlot takes one of the Slots, and may wait for it. If none is free it releases the probe: another step may
-// hold a slot and try the account. Nil without an error means that the wait was in vain.
+// acquireSlot takes one of the Slots, and may wait for it. If none is free it releases the probe, so that another step
+// with a slot can try the account. Nil without an error means that no slot became free.
 func (s *step) acquireSlot(ctx context.Context, account string, waits bool) (release func(), err error) {
 	if s.pub.solver.Slots == nil {
 		return func() {}, nil
@@ -186,6 +186,6 @@ func (s *step) releaseProbe(ctx context.Context, account string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.StopTime)
 	defer cancel()
 	if err := s.pub.env.Store.ReleaseProbe(ctx, s.pub.lease.Current(), account); err != nil {
-		s.pub.log.Warn().Err(err).Str("account", account).Msg("the account is free when the lease ends")
+		s.pub.log.Warn().Err(err).Str("account", account).Msg("the account's probe was not released; it ends with the lease")
 	}
 }

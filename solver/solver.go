@@ -162,8 +162,8 @@ func afterFailure(inARow int) time.Duration {
 
 var errStopping = errors.New("the server is stopping and starts no attempt")
 
-// retry is when a step is tried again after an error, given the original context; nil if it finished. Only Stop
-// cancels that context; a deadline is an error.
+// retry returns when a step is tried again after an error; nil if it finished. Only Stop cancels the given context; a
+// deadline is an error.
 func (s *step) retry(given context.Context, err error) thread.Retry {
 	switch {
 	case err == nil:
@@ -180,7 +180,7 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 	}
 }
 
-// failed is what becomes of a step with an error: it is done again, or has ended, or is tried again later.
+// failed handles a step's error: the step is repeated now (again), ends, or is tried again later.
 func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	if errors.Is(err, thread.ErrDamaged) {
 		return false, s.pub.unread(ctx, err)
@@ -196,8 +196,8 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	return again, errors.Join(err, s.tell(ctx, err))
 }
 
-// logged turns an error into what the log can say: a wait that GitHub asked for, an end that GitHub told, or
-// a failure that no repetition mends. Anything else stays an error, and the step is tried again.
+// logged turns an error into an event: a wait that GitHub asked for, an end that GitHub reported, or a failure that no
+// repetition can fix. Anything else stays an error, and the step is tried again.
 func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 	var limited *forge.RateLimited
 	var moved *forge.Moved
@@ -235,7 +235,7 @@ func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 	return false, err
 }
 
-// mend replaces the repository's clone where that is damaged. What needs it is done again.
+// mend replaces a damaged clone of the repository. It reports whether the step should be repeated.
 func (s *step) mend(ctx context.Context, err error) (bool, error) {
 	mended, err := s.pub.env.Mend(ctx, s.pub.thread, err)
 	if mended {
@@ -248,8 +248,8 @@ func (s *step) mend(ctx context.Context, err error) (bool, error) {
 // the first. Our choice.
 const toldAfter = 7
 
-// tell shows once on the thread that its step fails again and again. Where the other side cannot be reached, nothing
-// could be shown, or Pawl goes on when it can.
+// tell reports on the thread, once, that its step fails repeatedly. It reports no failure that passes by itself, such
+// as an outage of GitHub.
 func (s *step) tell(ctx context.Context, err error) error {
 	if s.pub.lease.Current().Failures+1 < toldAfter || s.awaits(policy.RuleRepeatedError) {
 		return nil
@@ -272,7 +272,7 @@ func (s *step) tell(ctx context.Context, err error) error {
 	return s.pub.publish(ctx)
 }
 
-// hint is GitHub's reason in an error, with what to do; empty if the error has none.
+// hint returns GitHub's reason in an error and what to do, or empty.
 func hint(err error) string {
 	if failed, ok := errors.AsType[*forge.Error](err); ok {
 		return failed.Hint

@@ -50,8 +50,8 @@ const (
 )
 
 // follow requests a merge of the base into Pawl's own pull request if they conflict, or if it must be up to date.
-// It looks once the base has been quiet, and only at done work: stopped work waits for a user. next is when to look
-// again; zero for never.
+// After a push to the base it looks at the end of that policy.update_every interval. It looks only at done work:
+// stopped work waits for a user. next is when to look again; zero for never.
 func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err error) {
 	if !s.follows() {
 		return false, time.Time{}, nil
@@ -121,8 +121,8 @@ func (s *step) mergesBase(triggers []string) bool {
 	return feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, triggers)
 }
 
-// mended names a failing check of the head that the base has fixed since the work began, unless the base was
-// already requested for that head; empty for none.
+// mended names a failing check of the head that the base has fixed since the work began. It is empty for none, or if
+// a merge was already requested for that head.
 func mended(st thread.State) string {
 	if slices.ContainsFunc(st.Feedback, func(r thread.Request) bool { return r.Source == policy.FromBase && r.SHA == st.Head }) {
 		return ""

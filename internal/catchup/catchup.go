@@ -55,7 +55,7 @@ type Watcher struct {
 type bounds struct {
 	failures int // failed payloads before the look ends: GitHub is down, or has lost some
 	// repos limits the reconciled repositories, owned one owner's repositories, threads each one's changed threads. A
-	// repository without changes costs one request and at most one for a token (48 looks an hour); a changed thread
+	// repository without changes costs one request and at most one for a token, 12 times an hour; a changed thread
 	// costs three or four.
 	repos, owned, threads int
 	quiet                 time.Duration // how long waiting deliveries come first: enough for a thousand

@@ -146,7 +146,7 @@ func (c *Watcher) todo(ctx context.Context, m *Counts) ([]missing, error) {
 	var todo []missing
 	for guid, d := range c.left {
 		if d.At.Before(oldest) {
-			c.handlers.Log.Warn().Str("delivery", guid).Str("event", d.Event).Int("failed", d.failed).Msg("missed delivery lost: GitHub did not give its payload while it kept it")
+			c.handlers.Log.Warn().Str("delivery", guid).Str("event", d.Event).Int("failed", d.failed).Msg("missed delivery lost: GitHub did not return its payload within 3 days")
 			m.Gone++
 			delete(c.left, guid)
 			continue

@@ -76,7 +76,7 @@ func (c *Watcher) byTurns(names []string) []string {
 	return names[:min(len(names), c.bounds.repos)]
 }
 
-// gone reports whether a repository is deleted or closed to the App, which has its own event or none.
+// gone reports whether the App lost access to a repository or an issue. A webhook of its own reports that, if any.
 func gone(err error) bool {
 	for _, kind := range []error{forge.ErrUninstalled, forge.ErrNotFound, forge.ErrGone} {
 		if errors.Is(err, kind) {
@@ -191,7 +191,7 @@ func (c *Watcher) remote(ctx context.Context, repo forge.Repo, i forge.Issue, si
 
 type progress struct {
 	until time.Time         // the last checked change's time
-	final map[int]time.Time // finished changes at that time, by number
+	final map[int]time.Time // update times of issues that need no second look, by number
 	// more means that the last look was cut off, so the next begins at its end. failed means that a thread failed, so
 	// everything except final is checked again, within firstLook.
 	more, failed bool

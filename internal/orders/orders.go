@@ -40,7 +40,7 @@ type CannotError string
 
 func (e CannotError) Error() string { return string(e) }
 
-// Cannot returns why a command about a thread would have no effect now; else empty.
+// Cannot returns why a command about a thread would have no effect now, or empty.
 func Cannot(order string, s thread.State) string {
 	if !s.Tracked() {
 		return "Pawl was never asked to work here"
@@ -112,7 +112,7 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 	return give(ctx, db, order, t, s, by)
 }
 
-// give appends a command once: repetitions before anything happened have no effect.
+// give appends a command. A repetition before the thread's next event has no effect.
 func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Actor) error {
 	f := thread.Feedback{
 		Source:  policy.FromButton,

@@ -109,7 +109,8 @@ func (in *inbox) next(ctx context.Context) *thread.Delivery {
 	}
 }
 
-// one handles a delivery within its time limit. The handler has stored a failed one's next try; else its claim ends.
+// one handles a delivery within its time limit. The handler stores a failed delivery's next try; otherwise the
+// delivery is due again when its claim ends.
 func (in *inbox) one(ctx context.Context, d thread.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, DeliveryTimeout)
 	defer cancel()

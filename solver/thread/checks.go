@@ -179,7 +179,7 @@ func (s State) known(c CheckResult) bool {
 	})
 }
 
-// Before reports whether an earlier commit has a matching classified check.
+// Before reports whether a classified check of this name matches, on any commit.
 func (all Findings) Before(name string, what func(RedCheck) bool) bool {
 	return slices.ContainsFunc(all, func(k Checked) bool {
 		return slices.ContainsFunc(k.Checks, func(r RedCheck) bool { return r.Name == name && what(r) })

@@ -59,7 +59,7 @@ type Target struct {
 	Node string `json:"node,omitempty"`
 }
 
-// Bare removes the node, as in GraphQL results.
+// Bare returns the target without its node, so that targets of the REST and GraphQL APIs compare equal.
 func (t Target) Bare() Target { return Target{Kind: t.Kind, ID: t.ID} }
 
 // Feedback holds a remark and its judgement. Text is unchanged.
@@ -117,8 +117,8 @@ func (f Feedback) Made() time.Time {
 
 type Change struct {
 	// What is one of thumbs_up, thumbs_down, closed, reopened, merged, pull_closed, pull_merged, pull_reopened,
-	// head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, edited, approved,
-	// changes_requested, reverted, base_moved.
+	// head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, approved, changes_requested,
+	// reverted, base_moved, seen (only a Snapshot).
 	What   string    `json:"what"`
 	By     string    `json:"by,omitempty"`
 	Detail string    `json:"detail,omitempty"`
@@ -252,7 +252,7 @@ const Label = "pawl"
 // BranchPrefix begins Pawl's branch names; the issue number follows.
 const BranchPrefix = "pawl/issue-"
 
-// Keys of acts. Each key happens once.
+// Keys of acts. An act happens once per key, or with a Hash once per content.
 const (
 	ActPull       = "pull_request"
 	ActUnfinished = "unfinished" // without a SHA the reference is deleted

@@ -35,6 +35,8 @@ func (r *Request) takenBy(n int) bool { return r.Taken == n && r.Withdrawn == ""
 // Pending returns feedback that no attempt has taken.
 func (s State) Pending() []Request { return s.takenBy(0) }
 
+// Fresh returns the pending feedback for the next decision: after the end of a run, only what came later. Held feedback
+// does not count.
 func (s State) Fresh() []Request {
 	over := s.over()
 	return slices.DeleteFunc(s.Pending(), func(r Request) bool { return r.Held || r.Seq <= over })
@@ -292,7 +294,8 @@ func (s *State) NewName() (owner, name string, ok bool) {
 	return owner, name, ok
 }
 
-// ChecksOn returns the commit for check runs: the head, or before a push a loop's kept work or the decision's commit.
+// ChecksOn returns the commit for check runs: the one with configuration errors, or the head. Before a push it is a
+// loop's kept work or the decision's commit.
 func (s State) ChecksOn() string {
 	if on := s.problemsOn(); on != "" {
 		return on
@@ -426,7 +429,7 @@ func (s State) undecided() (_ Request, ok bool) {
 	return fresh[0], true
 }
 
-// Before returns the state before a run that only asks. Otherwise it returns the thread and false.
+// Before returns the state before a run that changes nothing, such as a question. Otherwise it returns s and false.
 func (s State) Before() (_ State, ok bool) {
 	if s.worked == nil || s.Run == s.workedRun {
 		return s, false

@@ -51,7 +51,7 @@ type State struct {
 	// Pull is Pawl's pull request for an issue; Head is the last pushed commit.
 	Pull int
 	Head string
-	// BaseMoved is the time of a push to the base that is not merged yet; otherwise zero.
+	// BaseMoved is the time of the last push to the base; zero once Pawl requested its merge.
 	BaseMoved time.Time
 	Repo      config.Repo // repository configuration of the last attempt
 	// Own holds Pawl's texts in the form of feedback.Authored; Said holds comments that attempts took.
@@ -104,7 +104,7 @@ func Fold(events []Event) (State, error) {
 // ErrDamaged means that an event cannot be decoded.
 var ErrDamaged = errors.New("the log is damaged")
 
-// Apply folds the events after s.Seq. On ErrDamaged the state is that before the damaged event.
+// Apply folds events, which must be those after s.Seq. After ErrDamaged the state is that before the damaged event.
 func (s *State) Apply(events []Event) error {
 	if s.Acts == nil {
 		s.Acts = map[string]ActState{}

@@ -168,7 +168,7 @@ type PeopleVerdict struct {
 func (s *State) meaning(c Change) learning.PeopleKind {
 	kind := meanings[c.What]
 	if c.byBot() && kind != learning.Merged {
-		return "" // bots close and approve by lists
+		return "" // bots close and approve by rule
 	}
 	if c.What == "closed" && !s.Snapshot.Pull {
 		return ""

@@ -123,11 +123,11 @@ type Entry struct {
 	At, Since    time.Time
 }
 
-// Reading is what an attempt of a backend reports of its account's usage windows.
+// Reading holds an account's usage windows as an attempt saw them.
 type Reading struct {
 	Account, Backend string
 	Windows          []policy.Window
-	// Used are the shares that the attempt used, by window, once it has ended.
+	// Used maps each window to the share that the attempt used; nil until the attempt ends.
 	Used map[string]float64
 }
 
@@ -217,9 +217,11 @@ type Store interface {
 	// Release releases the lease and ignores a lost one. retry is nil after success and otherwise gives the next try.
 	Release(ctx context.Context, l Lease, retry Retry) error
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
+	// Note replaces a thread's note: an attempt's use so far. Noted returns its JSON, or nil.
 	Note(ctx context.Context, l Lease, spent policy.Spent) error
 	Noted(ctx context.Context, t ID) ([]byte, error)
 	Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error)
+	// Reserve adds an attempt to the global ledgers if allow returns true for the use before it, in one transaction.
 	Reserve(ctx context.Context, l Lease, e Entry, allow func(policy.Usage) bool) (bool, error)
 	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
 	Meters(ctx context.Context) (map[string][]policy.Meter, error)
@@ -227,6 +229,7 @@ type Store interface {
 	Cooldowns(ctx context.Context, repo string) (map[string][]Cooldown, error)
 	PutGraded(ctx context.Context, r GradeRow) error
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
+	// AcquireProbe marks the thread as trying the account, unless `most` others do; 0 means no limit.
 	AcquireProbe(ctx context.Context, l Lease, account string, most int) (bool, error)
 	ReleaseProbe(ctx context.Context, l Lease, account string) error
 	// Near returns at most 50 other decided threads of the repository, last changed first.
