@@ -18,50 +18,20 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
-
+	"github.com/pawlbot/pawl/internal/egress/egresstest"
 	"github.com/pawlbot/pawl/policy"
 )
 
-// names is a resolver that knows some names, over UDP.
+// names is a resolver that knows some names.
 func names(t *testing.T, known map[string]string) *net.Resolver {
 	t.Helper()
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
-	go func() {
-		for b := make([]byte, 4096); ; {
-			n, from, err := server.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			var m dnsmessage.Message
-			if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
-				continue
-			}
-			q := m.Questions[0]
-			m.Response, m.Authoritative = true, true
-			ip, err := netip.ParseAddr(known[strings.TrimSuffix(q.Name.String(), ".")])
-			head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
-			switch {
-			case err != nil:
-				m.RCode = dnsmessage.RCodeNameError
-			case ip.Is4() && q.Type == dnsmessage.TypeA:
-				m.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AResource{A: ip.As4()}}}
-			case ip.Is6() && q.Type == dnsmessage.TypeAAAA:
-				m.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AAAAResource{AAAA: ip.As16()}}}
-			}
-			m.Additionals = nil
-			if out, err := m.Pack(); err == nil {
-				server.WriteTo(out, from)
-			}
+	return &net.Resolver{PreferGo: true, Dial: egresstest.Dialer(t, func(name string) []netip.Addr {
+		ip, err := netip.ParseAddr(known[name])
+		if err != nil {
+			return nil
 		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
-	}}
+		return []netip.Addr{ip}
+	})}
 }
 
 // stand is a proxy before two servers of this machine, which are example.com: one of TLS, one of plain HTTP.
