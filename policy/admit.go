@@ -64,6 +64,9 @@ func (f Facts) candidates(d Decision) []Backend {
 
 // failing reports why a backend fails: its account hit a limit or was rejected, or the run found it misconfigured.
 func (f Facts) failing(b Backend) (why Reason, fails bool) {
+	if b.Breaker.Damage != "" {
+		return b.damaged(), true
+	}
 	if until, limited := b.Breaker.Limited(f.Now); limited {
 		rule := RuleUsageLimit
 		if b.Breaker.Kind == Auth {
@@ -152,13 +155,25 @@ func (f Facts) heldByRest(b Backend) *hold {
 	rest := b.Rest
 	switch {
 	case rest.Class == Runaway && !f.commanded():
-		why := fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)
-		return &hold{why: Reason{Rule: RuleRunaway, Text: why}}
+		return &hold{why: b.ranAway()}
 	case f.Now.Before(rest.Until) && !f.forced():
 		why := fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, rest.Class)
 		return &hold{why: Reason{RuleCooldown, why, rest.Until}, until: rest.Until, rule: RuleCooldown}
 	}
 	return nil
+}
+
+func (b Backend) ranAway() Reason {
+	if b.Rest.Damage != "" {
+		return Reason{Rule: RuleNoBackend, Text: fmt.Sprintf("%s: %s", b.Name, b.Rest.Damage)}
+	}
+	why := fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)
+	return Reason{Rule: RuleRunaway, Text: why}
+}
+
+// damaged holds the account only: other accounts' breakers can be read.
+func (b Backend) damaged() Reason {
+	return Reason{Rule: RuleNoBackend, Text: fmt.Sprintf("account %s: %s", b.Account, b.Breaker.Damage)}
 }
 
 // holdBack waits for the first candidate that becomes free, or stops if all need a user.
@@ -188,7 +203,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	s := f.breakerStop(first)
 	switch {
 	case s.Action != "":
-	case first.Rest.Class == Runaway:
+	case first.Rest.Class == Runaway && first.Rest.Damage == "":
 		s = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the cooldown. /pawl use takes another backend.")
 	default:
 		s = stop(RuleNoBackend, "Comment /pawl resume to try again.")
@@ -209,6 +224,14 @@ func (f Facts) breakerStop(b Backend) Decision {
 	until, open := f.breaker(b)
 	if !open {
 		return Decision{}
+	}
+	if b.Breaker.Damage != "" {
+		return Decision{
+			Action:  DoStop,
+			Rule:    RuleNoBackend,
+			Reasons: Reasons{b.damaged()},
+			Hint:    "The operator must run pawl close-breaker; or comment /pawl resume to try once.",
+		}
 	}
 	rule := RuleLimitBreaker
 	hint := "After the reset, comment /pawl resume to try again."

@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Breaker counts the failures of one backend account, for all threads and nodes. The zero value is closed.
 type Breaker struct {
@@ -12,6 +15,17 @@ type Breaker struct {
 	At       time.Time `json:"at,omitzero"` // when the last failure ended
 	// Claim is an unconfirmed limit that one thread's agents reported.
 	Claim Claim `json:"claim,omitzero"`
+	// Damage is why the stored breaker cannot be read. It holds the account until an attempt succeeds, a provider
+	// reports a limit, or an operator closes the breaker.
+	Damage string `json:"damage,omitempty"`
+}
+
+// Check returns why a stored breaker is nonsense, or nil.
+func (b Breaker) Check() error {
+	if min(b.Consecutive, b.Claim.Consecutive) < 0 {
+		return errors.New("it counts fewer than no failures")
+	}
+	return nil
 }
 
 // Claim is a limit that an agent's output reports. Pawl did not see the provider's answer.
@@ -104,6 +118,9 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 
 // Limited reports whether the account is limited at now, and until when; zero means until a user acts.
 func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
+	if b.Damage != "" {
+		return time.Time{}, true
+	}
 	wasReset := !b.ResetsAt.IsZero() && !now.Before(b.ResetsAt)
 	if wasReset || b.Consecutive == 0 {
 		return time.Time{}, false
@@ -114,6 +131,9 @@ func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 // Open reports whether the account failed `most` times in a row and is still limited. The time is as for Limited.
 func (b Breaker) Open(now time.Time, most int) (until time.Time, open bool) {
 	until, limited := b.Limited(now)
+	if b.Damage != "" {
+		return until, true
+	}
 	return until, limited && b.Consecutive >= most
 }
 

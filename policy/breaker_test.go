@@ -166,3 +166,25 @@ func TestUnconfirmedLimitClosesNoAccount(t *testing.T) {
 		t.Error("one that came after the reset confirms it")
 	}
 }
+
+// TestDamagedBreakerHoldsItsAccount until an attempt or a provider says how the account stands.
+func TestDamagedBreakerHoldsItsAccount(t *testing.T) {
+	damaged := Breaker{Damage: "unreadable"}
+	if until, open := damaged.Open(noon, 3); !open || !until.IsZero() {
+		t.Errorf("open %t until %s, want until somebody acts", open, until)
+	}
+	for ending, want := range map[Ending]Breaker{
+		Completed:  {},
+		UsageLimit: {Kind: UsageLimit, Consecutive: 1, At: noon},
+		Auth:       {Kind: Auth, Consecutive: 1, At: noon},
+		Crashed:    damaged,
+		TimedOut:   damaged,
+	} {
+		if diff := cmp.Diff(want, damaged.After(ending, time.Time{}, noon, noon)); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", ending, diff)
+		}
+	}
+	if told := damaged.Told("o/r#1", UsageLimit, time.Time{}, noon, noon); told.Damage == "" {
+		t.Error("one thread's claim replaces what cannot be read")
+	}
+}

@@ -30,7 +30,21 @@ type Rest struct {
 	At     time.Time   `json:"at"` // the loop's end
 	Until  time.Time   `json:"until"`
 	Severe []time.Time `json:"severe,omitempty"` // the week's severe loops since a user's last command
+	// Damage is why the stored cooldown cannot be read. It then lasts until a user's command, like a Runaway.
+	Damage string `json:"damage,omitempty"`
 }
+
+// Check returns why a stored cooldown is nonsense, or nil.
+func (r Rest) Check() error {
+	switch r.Class {
+	case "", None, Mild, Moderate, Severe, Runaway:
+		return nil
+	}
+	return fmt.Errorf("its class is %q", r.Class)
+}
+
+// Unreadable returns the cooldown for a stored one that cannot be read.
+func Unreadable(damage string) Rest { return Rest{Class: Runaway, Damage: damage} }
 
 // Lifted returns the cleared cooldown after a user's command.
 func Lifted(at time.Time) Rest { return Rest{Class: None, At: at, Until: at} }
@@ -39,6 +53,9 @@ func Lifted(at time.Time) Rest { return Rest{Class: None, At: at, Until: at} }
 func (r Rest) After(old Rest) Rest {
 	if r.Class == None {
 		return r
+	}
+	if old.Damage != "" {
+		return old
 	}
 	severe := slices.Clone(old.Severe)
 	if r.Class == Severe {

@@ -181,14 +181,14 @@ func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now
 	return func(b config.Backend, effort string) policy.Rest {
 		arm := [3]string{b.Name, b.Model, effort}
 		var longest policy.Rest
-		runaway := false
+		var here *policy.Rest // the runaway of this repository
 		for in, list := range all {
 			for _, c := range list {
 				if arm != [3]string{c.Backend, c.Model, c.Effort} {
 					continue
 				}
 				if c.Class == policy.Runaway && in == repo {
-					runaway = true
+					here = &c.Rest
 				}
 				if c.Until.After(longest.Until) {
 					longest = c.Rest
@@ -196,8 +196,8 @@ func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now
 			}
 		}
 		switch {
-		case runaway:
-			longest.Class = policy.Runaway
+		case here != nil:
+			longest.Class, longest.Damage = policy.Runaway, here.Damage
 		case longest.Class == policy.Runaway: // of another repository
 			longest.Class = policy.Severe
 		}

@@ -72,7 +72,12 @@ func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 }
 
 // bound limits concurrent attempts on an account to one after a limit; 0 means no limit.
-func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecutive) }
+func bound(b policy.Breaker) int {
+	if b.Damage != "" {
+		return 1
+	}
+	return min(1, b.Consecutive+b.Claim.Consecutive)
+}
 
 // later returns a wait without an end and sets the time of the next look. The decision omits that time, so that the
 // same result appends nothing.

@@ -458,13 +458,11 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if err != nil {
 		return f, err
 	}
-	switch by, err := thread.Paused(repoLog); {
+	switch by := thread.Paused(repoLog); {
 	case e.Policy.Paused:
 		f.Paused = "the operator paused Pawl (policy.paused)"
-	case err != nil:
-		return f, fmt.Errorf("the log of %s: %w", s.pub.thread.Repo(), err)
 	case by != nil:
-		f.Paused = fmt.Sprintf("%s paused %s %s", by.By, s.pub.thread.Repo(), by.Where)
+		f.Paused = by.Pauses(s.pub.thread.Repo())
 	}
 	breakers, err := s.pub.env.Store.Breakers(ctx)
 	if err != nil {

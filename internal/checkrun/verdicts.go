@@ -121,6 +121,9 @@ func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown
 
 // Rests describes the cooldown of an arm after edit loops.
 func Rests(c thread.Cooldown, now time.Time) string {
+	if c.Damage != "" {
+		return c.Damage
+	}
 	if c.Class == policy.Runaway {
 		return fmt.Sprintf(
 			"%s in a week; it is in cooldown until a user comments /pawl resume",

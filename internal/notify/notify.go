@@ -54,6 +54,10 @@ func (f Health) alerts(now time.Time, t told) []alert {
 	add(f.GivenUp > 0, "deliveries", "webhook deliveries could not be handled and are no longer tried: %d. `pawl status` lists them, `pawl deliveries` retries or dismisses them", f.GivenUp)
 	add(f.QueueAge > queueAge, "queue", "a thread has waited %s for a step: more workers or servers are needed, or they hang", render.Span(f.QueueAge))
 	for account, b := range f.Breakers {
+		add(b.Damage != "", "damaged breaker "+account, "account %s is held: %s", render.Line(account, 100), render.Line(b.Damage, 300))
+		if b.Damage != "" {
+			continue
+		}
 		if _, open := b.Open(now, f.MaxConsecutive); open {
 			when := "when it resets is unknown"
 			if !b.ResetsAt.IsZero() {

@@ -140,7 +140,7 @@ func PausedBy(ctx context.Context, db Log, owner, name string) (*thread.Operated
 	if err != nil {
 		return nil, err
 	}
-	return thread.Paused(events)
+	return thread.Paused(events), nil
 }
 
 // Pausing returns the command that toggles a repository's pause; by is nil if it is not paused.
@@ -169,7 +169,7 @@ func Pause(ctx context.Context, db Log, owner, name string, by Actor) error {
 	if err != nil {
 		return err
 	}
-	if paused != nil {
+	if paused != nil && paused.Damage == "" {
 		return CannotError(fmt.Sprintf("%s/%s is paused already, by %s", owner, name, paused.By))
 	}
 	return operated(ctx, db, thread.RepoLog(owner, name), thread.OperatedPause, "", by)

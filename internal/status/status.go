@@ -343,6 +343,9 @@ func (d Delivery) line(now time.Time) string {
 }
 
 func (b Breaker) line(now time.Time) string {
+	if b.Damage != "" {
+		return fmt.Sprintf("account %s: %s", render.Line(b.Account, 200), render.Line(b.Damage, 500))
+	}
 	if b.Consecutive == 0 {
 		return fmt.Sprintf("account %s: only %s has met %s", b.Account, b.Claim.Thread, b.Claim.Kind)
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -30,9 +29,7 @@ func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err
 		if err := scan(&account, &state); err != nil {
 			return err
 		}
-		if err := json.Unmarshal(state, &b); err != nil {
-			return fmt.Errorf("%s: %w", account, err)
-		}
+		readBreaker(state, &b)
 		if b != (policy.Breaker{}) {
 			breakers[account] = b
 		}
@@ -56,8 +53,9 @@ func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thr
 		if err := scan(&repo, &c.Backend, &c.Model, &c.Effort, &state, &c.Thread); err != nil {
 			return err
 		}
+		readRest(state, &c.Rest)
 		cooldowns[repo] = append(cooldowns[repo], c)
-		return json.Unmarshal(state, &cooldowns[repo][len(cooldowns[repo])-1].Rest)
+		return nil
 	})
 }
 
@@ -109,15 +107,12 @@ func (s *shared) ReleaseProbe(ctx context.Context, l thread.Lease, account strin
 }
 
 // lockState reads a shared state. It inserts the row first, so that two nodes cannot both start from nothing.
-func (s *shared) lockState(ctx context.Context, tx *txn, into any, insert, row string, key ...any) error {
+func (s *shared) lockState(ctx context.Context, tx *txn, insert, row string, key ...any) (state []byte, err error) {
 	if err := tx.exec(ctx, insert+" ON CONFLICT DO NOTHING", key...); err != nil {
-		return err
+		return nil, err
 	}
-	var state []byte
-	if err := tx.QueryRowContext(ctx, "SELECT state FROM "+row+s.locking(" FOR UPDATE"), key...).Scan(&state); err != nil {
-		return err
-	}
-	return json.Unmarshal(state, into)
+	err = tx.QueryRowContext(ctx, "SELECT state FROM "+row+s.locking(" FOR UPDATE"), key...).Scan(&state)
+	return state, err
 }
 
 func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (err error) {
@@ -125,13 +120,18 @@ func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (er
 	if b.Breaker == nil {
 		return nil
 	}
-	var old policy.Breaker
 	const insert = "INSERT INTO breakers (account, state) VALUES ($1, '{}')"
-	if err := s.lockState(ctx, tx, &old, insert, "breakers WHERE account = $1", b.Account); err != nil {
+	state, err := s.lockState(ctx, tx, insert, "breakers WHERE account = $1", b.Account)
+	if err != nil {
 		return err
 	}
-	state, err := json.Marshal(b.Breaker(old))
-	if err != nil {
+	var old policy.Breaker
+	readBreaker(state, &old)
+	next := b.Breaker(old)
+	if next.Damage != "" {
+		return nil // the attempt's end does not replace what cannot be read
+	}
+	if state, err = json.Marshal(next); err != nil {
 		return err
 	}
 	crash.Point("breaker_write")
@@ -190,19 +190,22 @@ func (s *shared) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *threa
 	}
 	defer s.wrap(&err, "cooldown of %s", c.Backend)
 	const row = " WHERE repo = $1 AND backend = $2 AND model = $3 AND effort = $4"
-	var old policy.Rest
 	const insert = `INSERT INTO cooldowns (repo, backend, model, effort, state, thread)
 		VALUES ($1, $2, $3, $4, '{}', '')`
-	if err := s.lockState(ctx, tx, &old, insert, "cooldowns"+row, t.Repo(), c.Backend, c.Model, c.Effort); err != nil {
+	state, err := s.lockState(ctx, tx, insert, "cooldowns"+row, t.Repo(), c.Backend, c.Model, c.Effort)
+	if err != nil {
 		return err
 	}
+	var old policy.Rest
+	readRest(state, &old)
 	rest, runaway := c.After(old), 0
 	if rest.Class == policy.Runaway {
 		runaway = 1
 	}
-	state, err := json.Marshal(rest)
-	if err != nil {
-		return err
+	if rest.Damage == "" { // otherwise the row is kept for the operator
+		if state, err = json.Marshal(rest); err != nil {
+			return err
+		}
 	}
 	return tx.exec(ctx, "UPDATE cooldowns SET until = $5, runaway = $6, state = $7, thread = $8"+row,
 		t.Repo(), c.Backend, c.Model, c.Effort, micros(rest.Until), runaway, string(state), c.Thread)

@@ -79,6 +79,8 @@ func questions() []question {
 		{"ClosingABreakerLogsAndWakes", closingABreakerLogsAndWakes},
 		{"CooldownsEnd", cooldownsEnd},
 		{"WindowsKeepNewestReadingAndAllUsage", windowsKeepNewestReadingAndAllUsage},
+		{"DamagedStateIsReadAndReplaced", damagedStateIsReadAndReplaced},
+		{"DamagedCooldownLastsUntilACommand", damagedCooldownLastsUntilACommand},
 		{"WindowsAreBoundedAndMayBeUnreadable", windowsAreBoundedAndMayBeUnreadable},
 		{"AGradeReplacesTheOneBefore", aGradeReplacesTheOneBefore},
 		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},

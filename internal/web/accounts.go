@@ -153,6 +153,9 @@ func (p *pages) breakerLines(all map[string]policy.Breaker, now time.Time) []hel
 		default:
 			h.Text += ", reset unknown"
 		}
+		if b.Damage != "" {
+			h.Text = render.Line(b.Damage, maxReason)
+		}
 		out = append(out, h)
 	}
 	return out

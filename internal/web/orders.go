@@ -69,6 +69,9 @@ func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated
 	if paused == nil || c.Effect != policy.BeginsWork {
 		return ""
 	}
+	if paused.Damage != "" {
+		return render.Line(paused.Pauses(repo), maxReason)
+	}
 	return render.Line(paused.By, maxName) + " paused " + repo
 }
 

@@ -190,8 +190,10 @@ func redeem(ctx context.Context, s *store.Store, secret string) (good bool, err 
 // useLinks changes the valid links. It writes nothing if f returns false.
 func useLinks(ctx context.Context, s *store.Store, f func(now time.Time, links map[string]time.Time) (changed bool)) (changed bool, err error) {
 	err = s.UpdateShared(ctx, linksKey, func(now time.Time, old []byte) []byte {
-		links := map[string]time.Time{}
-		_ = json.Unmarshal(old, &links) // foreign data counts as no links
+		var links map[string]time.Time
+		if json.Unmarshal(old, &links) != nil || links == nil {
+			links = map[string]time.Time{} // foreign data counts as no links
+		}
 		maps.DeleteFunc(links, func(_ string, until time.Time) bool { return !now.Before(until) })
 		if changed = f(now, links); !changed {
 			return nil

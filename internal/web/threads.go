@@ -247,7 +247,7 @@ func (p *pages) pausedBy(ctx context.Context, data threadsData) (string, error) 
 	if err != nil || paused == nil {
 		return "", err
 	}
-	return render.Line(paused.By, maxName) + " paused " + data.Query.Repo + " " + render.Line(paused.Where, maxName), nil
+	return render.Line(paused.Pauses(data.Query.Repo), maxReason), nil
 }
 
 func (p *pages) addTrouble(ctx context.Context, data *threadsData) error {

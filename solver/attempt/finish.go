@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -276,7 +275,9 @@ func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 		return w, err
 	}
 	if err := json.Unmarshal(note, &w); err != nil {
-		return w, fmt.Errorf("read what attempt %d used: %w", a.N, err)
+		// The next release replaces the note. The daily ledgers have a count of their own.
+		a.Log.Error().Err(err).Int("attempt", a.N).Msg("the note of what the attempt used cannot be read; its tokens count as 0 for the thread")
+		return policy.Spent{}, nil
 	}
 	if w.N != a.N {
 		return policy.Spent{}, nil // the agent never reached its model

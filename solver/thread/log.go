@@ -254,6 +254,16 @@ type Operated struct {
 	Subject string `json:"subject,omitempty"` // account, or delivery GUID
 	By      string `json:"by"`                // GitHub login or shell user
 	Where   string `json:"where"`             // page, shell or comment
+	// Damage is why the stored command cannot be read; see Paused.
+	Damage string `json:"-"`
+}
+
+// Pauses says who paused a repository, or why Pawl cannot know whether it is paused.
+func (o Operated) Pauses(repo string) string {
+	if o.Damage != "" {
+		return fmt.Sprintf("the pause log of %s cannot be read (%s); pawl unpause or pawl pause decides", repo, o.Damage)
+	}
+	return fmt.Sprintf("%s paused %s %s", o.By, repo, o.Where)
 }
 
 // Acts on a repository or the server.
@@ -271,22 +281,26 @@ func RepoLog(owner, name string) ID { return ID{Owner: owner, Name: name} }
 // ServerLog returns the log of acts on accounts and deliveries. GitHub allows no such owner.
 func ServerLog() ID { return ID{Owner: "-", Name: "-"} }
 
-// Paused returns the command that pauses a repository, or nil.
-func Paused(repoLog []Event) (by *Operated, err error) {
+// Paused returns the command that pauses a repository, or nil. A command that cannot be read pauses, since it may have
+// been a pause; the next command replaces it.
+func Paused(repoLog []Event) (by *Operated) {
 	for _, e := range repoLog {
 		if e.Kind != KindOperated {
 			continue
 		}
 		var o Operated
-		if err := json.Unmarshal(e.Data, &o); err != nil {
-			return nil, fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+		err := json.Unmarshal(e.Data, &o)
+		if err == nil && o.What == "" {
+			err = errors.New("it names no command")
 		}
-		switch o.What {
-		case OperatedPause:
+		switch {
+		case err != nil:
+			by = &Operated{Damage: fmt.Sprintf("event %d: %v", e.Seq, err)}
+		case o.What == OperatedPause:
 			by = &o
-		case OperatedUnpause:
+		case o.What == OperatedUnpause:
 			by = nil
 		}
 	}
-	return by, nil
+	return by
 }

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// A stored row that cannot be read holds only what it is about: its account, its repository or its thread. The value
+// says what is damaged and how an operator replaces the row.
+
+// decode reads a stored JSON object.
+func decode(state []byte, into any) error {
+	if !bytes.HasPrefix(state, []byte("{")) {
+		return errors.New("it is not a JSON object")
+	}
+	return json.Unmarshal(state, into)
+}
+
+func readBreaker(state []byte, into *policy.Breaker) {
+	err := decode(state, into)
+	if err == nil {
+		err = into.Check()
+	}
+	if err != nil {
+		*into = policy.Breaker{Damage: fmt.Sprintf("its row in the table breakers cannot be read (%v); "+
+			"the operator should run pawl close-breaker, which replaces the row", err)}
+	}
+}
+
+func readRest(state []byte, into *policy.Rest) {
+	err := decode(state, into)
+	if err == nil {
+		err = into.Check()
+	}
+	if err != nil {
+		*into = policy.Unreadable(fmt.Sprintf("its row in the table cooldowns cannot be read (%v); "+
+			"/pawl resume on a thread of this repository replaces the row", err))
+	}
+}
