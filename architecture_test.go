@@ -28,7 +28,7 @@ const everything = "*"
 func arrows() map[string][]string {
 	return map[string][]string{
 		"cmd":               {everything},
-		"handlers":          {"solver", "solver/thread", "policy", "config", "internal/checkrun", "internal/forge", "internal/orders", "internal/crash"},
+		"handlers":          {"solver", "solver/thread", "policy", "config", "internal/checkrun", "internal/forge", "internal/commands", "internal/crash"},
 		"internal/catchup":  {"handlers", "solver/thread", "policy", "internal/forge", "internal/crash", "internal/wait"},
 		"solver":            {"solver/attempt", "solver/lease", "solver/thread", "policy", "config", "internal/git", "internal/forge", "internal/testreport", "internal/checkrun", "internal/render", "internal/crash", "internal/wait", "internal/secret"},
 		"solver/attempt":    {"solver/lease", "solver/thread", "policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/egress", "internal/git", "internal/ground", "internal/forge", "internal/testreport", "internal/render", "internal/crash", "internal/wait", "internal/secret"},
@@ -44,8 +44,8 @@ func arrows() map[string][]string {
 		"internal/forge":    {"policy", "internal/render", "internal/crash", "internal/wait", "internal/secret"},
 		"internal/checkrun": {"solver/thread", "policy", "config", "internal/forge", "internal/render"},
 		"internal/queue":    {"solver/thread", "internal/wait"},
-		"internal/web":      {"solver", "solver/attempt", "solver/thread", "policy", "internal/checkrun", "internal/orders", "internal/store", "internal/render"},
-		"internal/orders":   {"internal/store", "solver/thread", "policy"},
+		"internal/web":      {"solver", "solver/attempt", "solver/thread", "policy", "internal/checkrun", "internal/commands", "internal/store", "internal/render"},
+		"internal/commands": {"internal/store", "solver/thread", "policy"},
 		"internal/inspect":  {"config", "policy", "internal/agent", "internal/render", "internal/replay"},
 		"internal/local":    {"solver", "solver/thread", "config", "policy", "internal/agent", "internal/checkrun", "internal/git", "internal/render", "internal/wait"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/render"},
@@ -58,7 +58,7 @@ func arrows() map[string][]string {
 		"internal/server": {
 			"handlers", "solver", "solver/attempt", "solver/thread", "policy", "config",
 			"internal/catchup", "internal/checkrun", "internal/crash", "internal/forge", "internal/gateway", "internal/notify",
-			"internal/orders", "internal/queue", "internal/sandbox", "internal/store", "internal/wait", "internal/web",
+			"internal/commands", "internal/queue", "internal/sandbox", "internal/store", "internal/wait", "internal/web",
 		},
 		"internal/status": {
 			"internal/checkrun", "internal/ground", "internal/render", "internal/server", "internal/store",

@@ -43,7 +43,7 @@ func TestACommandWithoutAVisibleEffectIsAlsoAQuestion(t *testing.T) {
 			t.Fatalf("%T is no feedback", e.Data)
 		}
 		got := fmt.Sprintf("%s %s %s", e.Kind, f.Word, f.Backend)
-		if told := e.Told != nil; got != tt.want || told != tt.told {
+		if told := e.Question != nil; got != tt.want || told != tt.told {
 			t.Errorf("/pawl %s %q with the label %q: %q, told %t; want %q, %t", tt.command, tt.said, tt.pin, got, told, tt.want, tt.told)
 		}
 	}
@@ -60,7 +60,7 @@ func TestEveryCommandThatAsksHasAnAnswer(t *testing.T) {
 	for _, c := range policy.Commands {
 		j := feedback.Judgement{Accepted: true, Command: feedback.Command{Name: c.Name}}
 		e := EntryOf(thread.State{}, false, thread.Feedback{Command: c.Name}, j, none)
-		asks := e.Kind == thread.KindQuestion || e.Told != nil || c.Effect == policy.Pauses
+		asks := e.Kind == thread.KindQuestion || e.Question != nil || c.Effect == policy.Pauses
 		if asks && answer(c.Name) == answer(policy.UnknownCommand) {
 			t.Errorf("/pawl %s of policy/commands.go is answered with help: Answer in internal/checkrun/comment.go has no case for it", c.Name)
 		}

@@ -66,8 +66,8 @@ type origin struct {
 	typed              bool // a user asks in a comment or by a button
 	own                bool // Pawl itself opened the thread
 
-	derived int            // nearby threads from Pawl's own work
-	beside  []contemporary // threads connected only by time
+	derived        int            // nearby threads from Pawl's own work
+	contemporaries []contemporary // threads connected only by time
 }
 
 // contemporary is a thread whose agent was working when another thread was opened.
@@ -101,7 +101,7 @@ func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (caus
 		return "the agent wrote it while it worked on " + n.String(), nil
 	}
 	if o.own || asked(of, o.author) {
-		o.beside = append(o.beside, contemporary{n, of.Generation})
+		o.contemporaries = append(o.contemporaries, contemporary{n, of.Generation})
 	}
 	return "", nil
 }
@@ -111,7 +111,7 @@ func (o *origin) byTime() (generation int, cause string) {
 	if o.typed {
 		return 0, ""
 	}
-	if len(o.beside) == 0 {
+	if len(o.contemporaries) == 0 {
 		if o.own {
 			return 1, "it was opened by " + o.author
 		}
@@ -119,10 +119,10 @@ func (o *origin) byTime() (generation int, cause string) {
 	}
 	// Usually the lowest generation counts: a user may open issues while agents work. With many derived threads the
 	// highest counts: the writer may be a chain of agents.
-	slices.SortStableFunc(o.beside, func(a, b contemporary) int { return a.generation - b.generation })
-	from := o.beside[0]
-	if o.derived >= maxBeside {
-		from = o.beside[len(o.beside)-1]
+	slices.SortStableFunc(o.contemporaries, func(a, b contemporary) int { return a.generation - b.generation })
+	from := o.contemporaries[0]
+	if o.derived >= maxDerived {
+		from = o.contemporaries[len(o.contemporaries)-1]
 	}
 	return from.generation + 1, "it was opened by " + o.author + " while or shortly after Pawl worked on " + from.thread.String()
 }
@@ -130,8 +130,8 @@ func (o *origin) byTime() (generation int, cause string) {
 // A command within atOnce after an issue's opening counts as its program's.
 const atOnce = 10 * time.Second
 
-// maxBeside is the number of nearby derived threads from which on they no longer count as coincidence.
-const maxBeside = 5
+// maxDerived is the number of nearby derived threads from which on they no longer count as coincidence.
+const maxDerived = 5
 
 func asked(s thread.State, login string) bool {
 	return slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return strings.EqualFold(r.By.Login, login) })

@@ -50,7 +50,7 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 	if err != nil {
 		return "", fmt.Errorf("open pull requests into %s: %w", b.base, err)
 	}
-	told := 0
+	logged := 0
 	for _, p := range pulls {
 		if _, own := issueOfBranch(p.Head.Ref); !own {
 			continue
@@ -69,7 +69,7 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 		if err != nil {
 			return "", err
 		}
-		told += n
+		logged += n
 	}
-	return fmt.Sprintf("base_moved: logged for %d threads", told), nil
+	return fmt.Sprintf("base_moved: logged for %d threads", logged), nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -38,9 +38,9 @@ func repositoryChanged(p *payload) []Activity {
 // pause pauses or unpauses the repository before the command is logged, so a crash in between only repeats it. The
 // answer explains why nothing changed.
 func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (thread.NewEvent, error) {
-	by := orders.Actor{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
-	err := orders.OnRepository(ctx, h.Store, f.Command, t.Owner, t.Name, by)
-	cannot, _ := errors.AsType[orders.CannotError](err)
+	by := commands.Actor{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
+	err := commands.OnRepository(ctx, h.Store, f.Command, t.Owner, t.Name, by)
+	cannot, _ := errors.AsType[commands.CannotError](err)
 	if cannot != "" {
 		err = nil
 	}

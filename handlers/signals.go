@@ -209,9 +209,9 @@ const refusedKey = "refused"
 // maxRefused limits such replies in 24 hours: anyone may write to a public repository.
 const maxRefused = 100
 
-// tell returns the reply to an ignored remark. Refused is posted once a day per user, NoOrder once per thread, others
+// reply returns the reply to an ignored remark. Refused is posted once a day per user, NoOrder once per thread, others
 // each time.
-func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
+func (h *Handlers) reply(ctx context.Context, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	e := thread.NewEvent{Kind: thread.KindQuestion, At: h.Now()}
 	switch f.Command = j.Tell; j.Tell {
 	case feedback.NoOrder:

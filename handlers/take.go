@@ -290,13 +290,13 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 		e = paused
 	}
 	if j.Tell != "" {
-		told, err := h.tell(ctx, it, f, j)
+		told, err := h.reply(ctx, it, f, j)
 		return append([]thread.NewEvent{e}, told...), err
 	}
-	if entry.Told == nil {
+	if entry.Question == nil {
 		return []thread.NewEvent{e}, nil
 	}
-	told := thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: *entry.Told}
+	told := thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: *entry.Question}
 	return []thread.NewEvent{e, told}, nil
 }
 
@@ -304,8 +304,8 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 type Entry struct {
 	Kind thread.Kind
 	Data any
-	// Told is an additional question whose answer reports the command's effect. Nil for none.
-	Told *thread.Feedback
+	// Question is an additional question whose answer reports the command's effect. Nil for none.
+	Question *thread.Feedback
 }
 
 // Backends describes the server's backends for EntryOf.
@@ -339,7 +339,7 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	}
 	if e.Kind != thread.KindQuestion && needsAnswer(s, f.Command, b) {
 		f.Word = word
-		e.Told = &f
+		e.Question = &f
 	}
 	return e
 }

@@ -32,11 +32,11 @@ func (f Facts) startOn(b Backend, d Decision) Decision {
 		d.Rung = 0
 		d.Reasons = append(slices.Clone(d.Reasons), b.noEffort(d.Rule))
 	}
-	rest := b.Rest
+	cooldown := b.Cooldown
 	if d.Escalated {
-		rest = b.Escalated
+		cooldown = b.Escalated
 	}
-	if rest.Class == Runaway {
+	if cooldown.Class == Runaway {
 		d.Lifts = true
 		why := fmt.Sprintf("a user's command ends the cooldown of backend %s here", b.Name)
 		d.Reasons = append(slices.Clone(d.Reasons), Reason{Rule: RuleRunaway, Text: why})
@@ -109,7 +109,7 @@ func (f Facts) held(b Backend) *hold {
 	if h := f.heldByFailure(b); h != nil {
 		return h
 	}
-	return f.heldByRest(b)
+	return f.heldByCooldown(b)
 }
 
 // mayProbe reports whether a user may try an account whose breaker is open and whose reset is unknown.
@@ -127,10 +127,10 @@ func (f Facts) heldByFailure(b Backend) *hold {
 	reset, waits := f.awaited(b)
 	_, open := f.breaker(b)
 	switch {
-	case waits && reset.After(b.Rest.Until):
+	case waits && reset.After(b.Cooldown.Until):
 		return &hold{why: why, until: reset, rule: RuleUsageLimit}
 	case waits:
-		return &hold{why: why, until: b.Rest.Until, rule: RuleCooldown}
+		return &hold{why: why, until: b.Cooldown.Until, rule: RuleCooldown}
 	case open:
 		return &hold{why: why}
 	case fails && len(f.Fresh) == 0:
@@ -151,21 +151,21 @@ func (f Facts) awaited(b Backend) (reset time.Time, waits bool) {
 	return reset, f.Limits.UsageLimit.AutoContinue && !f.forced()
 }
 
-func (f Facts) heldByRest(b Backend) *hold {
-	rest := b.Rest
+func (f Facts) heldByCooldown(b Backend) *hold {
+	cooldown := b.Cooldown
 	switch {
-	case rest.Class == Runaway && !f.commanded():
+	case cooldown.Class == Runaway && !f.commanded():
 		return &hold{why: b.ranAway()}
-	case f.Now.Before(rest.Until) && !f.forced():
-		why := fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, rest.Class)
-		return &hold{why: Reason{RuleCooldown, why, rest.Until}, until: rest.Until, rule: RuleCooldown}
+	case f.Now.Before(cooldown.Until) && !f.forced():
+		why := fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, cooldown.Class)
+		return &hold{why: Reason{RuleCooldown, why, cooldown.Until}, until: cooldown.Until, rule: RuleCooldown}
 	}
 	return nil
 }
 
 func (b Backend) ranAway() Reason {
-	if b.Rest.Damage != "" {
-		return Reason{Rule: RuleNoBackend, Text: fmt.Sprintf("%s: %s", b.Name, b.Rest.Damage)}
+	if b.Cooldown.Damage != "" {
+		return Reason{Rule: RuleNoBackend, Text: fmt.Sprintf("%s: %s", b.Name, b.Cooldown.Damage)}
 	}
 	why := fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)
 	return Reason{Rule: RuleRunaway, Text: why}
@@ -203,7 +203,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	s := f.breakerStop(first)
 	switch {
 	case s.Action != "":
-	case first.Rest.Class == Runaway && first.Rest.Damage == "":
+	case first.Cooldown.Class == Runaway && first.Cooldown.Damage == "":
 		s = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the cooldown. /pawl use takes another backend.")
 	default:
 		s = stop(RuleNoBackend, "Comment /pawl resume to try again.")
@@ -267,11 +267,11 @@ func (f Facts) canEscalate(b Backend) bool {
 
 // backoff delays a restart, counted from the end or the handover of the last attempt.
 func (f Facts) backoff(d Decision) Decision {
-	since := f.Handed.At
+	since := f.Handover.At
 	if n := len(f.Attempts); n > 0 {
 		since = Later(since, f.Attempts[n-1].EndedAt)
 	}
-	n := len(f.series()) + f.Handed.Times
+	n := len(f.series()) + f.Handover.Times
 	pause := Backoff(n, f.Limits.Restarts.BackoffAfter, f.Limits.Restarts.BackoffCap)
 	until := since.Add(pause)
 	if pause == 0 || !f.Now.Before(until) {

@@ -65,14 +65,14 @@ func TestAttemptWaitsForTheFirstFreeBackend(t *testing.T) {
 		return Breaker{Kind: UsageLimit, Consecutive: n, ResetsAt: at(hours), At: noon}
 	}
 	read(t, []sentence{
-		{"the earlier cooldown", held(func(codex, claude *Backend) { codex.Rest.Until, claude.Rest.Until = at(3), at(2) }),
+		{"the earlier cooldown", held(func(codex, claude *Backend) { codex.Cooldown.Until, claude.Cooldown.Until = at(3), at(2) }),
 			Decision{Action: DoWait, Rule: "cooldown", Until: at(2)}},
-		{"the reset before the cooldown", held(func(codex, claude *Backend) { codex.Breaker, claude.Rest.Until = limit(1, 1), at(2) }),
+		{"the reset before the cooldown", held(func(codex, claude *Backend) { codex.Breaker, claude.Cooldown.Until = limit(1, 1), at(2) }),
 			Decision{Action: DoWait, Rule: "usage_limit", Until: at(1)}},
-		{"the cooldown before the reset", held(func(codex, claude *Backend) { codex.Breaker, claude.Rest.Until = limit(1, 3), at(2) }),
+		{"the cooldown before the reset", held(func(codex, claude *Backend) { codex.Breaker, claude.Cooldown.Until = limit(1, 3), at(2) }),
 			Decision{Action: DoWait, Rule: "cooldown", Until: at(2)}},
 		{"the cooldown of a limited account when that is later", held(func(codex, claude *Backend) {
-			codex.Breaker, codex.Rest.Until, claude.Breaker = limit(1, 1), at(2), limit(3, 1)
+			codex.Breaker, codex.Cooldown.Until, claude.Breaker = limit(1, 1), at(2), limit(3, 1)
 		}), Decision{Action: DoWait, Rule: "cooldown", Until: at(2)}},
 		{"an open breaker is not waited for", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(1, 4) }),
 			Decision{Action: DoWait, Rule: "usage_limit", Until: at(4)}},

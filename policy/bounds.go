@@ -12,7 +12,7 @@ const Day = 24 * time.Hour
 
 // restarts limits the attempts of a run.
 func restarts(f Facts) Decision {
-	n := len(f.series()) - 1 + f.Handed.Times
+	n := len(f.series()) - 1 + f.Handover.Times
 	switch {
 	case n >= f.Limits.Restarts.Max:
 		return stop(
@@ -55,8 +55,8 @@ func day(f Facts) Decision {
 		Until:   f.Now.Add(Day),
 		Hint:    "It continues by itself then. /pawl raise allows the daily limits once more now; /pawl stop ends the wait.",
 	}
-	if !f.Handed.At.IsZero() {
-		d.Until = f.Handed.At.Add(Day)
+	if !f.Handover.At.IsZero() {
+		d.Until = f.Handover.At.Add(Day)
 	}
 	today := f.since(Day)
 	for i, a := range today {
@@ -111,7 +111,7 @@ func (f Facts) since(within time.Duration) []Attempt {
 
 func (f Facts) Thread() Ledger {
 	today := f.since(Day)
-	sum := f.Handed.Used
+	sum := f.Handover.Used
 	for _, a := range today {
 		sum = sum.Plus(Spent{Tokens: a.Tokens, CostUSD: a.CostUSD})
 	}

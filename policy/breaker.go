@@ -37,10 +37,10 @@ type Claim struct {
 	At          time.Time `json:"at,omitzero"`
 }
 
-// Told returns the breaker after an attempt whose limit only the agent's output reports. The limit counts for that
+// AfterReported returns the breaker after an attempt whose limit only the agent's output reports. The limit counts for that
 // thread. It counts for all threads if a second thread meets it before the reset, or within a day if no reset is
 // known.
-func (b Breaker) Told(thread string, ending Ending, resetsAt, began, at time.Time) Breaker {
+func (b Breaker) AfterReported(thread string, ending Ending, resetsAt, began, at time.Time) Breaker {
 	c := b.Claim
 	confirmed := c.confirmedBy(thread, ending, at)
 	if confirmed && b.Consecutive == 0 {

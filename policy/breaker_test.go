@@ -143,7 +143,7 @@ func TestBackoffNeverShrinksAndStaysWithinItsCap(t *testing.T) {
 func TestUnconfirmedLimitClosesNoAccount(t *testing.T) {
 	reset := noon.Add(6 * 24 * time.Hour)
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
-	b := Breaker{}.Told("o/r#1", UsageLimit, reset, noon, at(0)).Told("o/r#1", UsageLimit, reset, at(0), at(1)).Told("o/r#1", UsageLimit, reset, at(1), at(2))
+	b := Breaker{}.AfterReported("o/r#1", UsageLimit, reset, noon, at(0)).AfterReported("o/r#1", UsageLimit, reset, at(0), at(1)).AfterReported("o/r#1", UsageLimit, reset, at(1), at(2))
 	if until, limited := b.Limited(at(3)); limited {
 		t.Errorf("one thread closed the account for all until %s", until)
 	}
@@ -153,16 +153,16 @@ func TestUnconfirmedLimitClosesNoAccount(t *testing.T) {
 	if _, limited := b.For("o/r#2").Limited(at(3)); limited {
 		t.Error("another thread believes it")
 	}
-	if _, limited := b.Told("o/r#2", UsageLimit, reset, at(3), at(4)).For("o/r#3").Limited(at(5)); !limited {
+	if _, limited := b.AfterReported("o/r#2", UsageLimit, reset, at(3), at(4)).For("o/r#3").Limited(at(5)); !limited {
 		t.Error("a second thread's limit does not confirm it")
 	}
-	if got := b.Told("o/r#2", Completed, time.Time{}, at(3), at(4)); got != (Breaker{}) {
+	if got := b.AfterReported("o/r#2", Completed, time.Time{}, at(3), at(4)); got != (Breaker{}) {
 		t.Errorf("a success that began later leaves %+v", got)
 	}
-	if _, limited := b.Told("o/r#2", Auth, time.Time{}, at(3), at(4)).Limited(at(5)); limited {
+	if _, limited := b.AfterReported("o/r#2", Auth, time.Time{}, at(3), at(4)).Limited(at(5)); limited {
 		t.Error("another kind of refusal confirms it")
 	}
-	if _, limited := b.Told("o/r#2", UsageLimit, reset, reset, reset.Add(time.Hour)).Limited(reset.Add(2 * time.Hour)); limited {
+	if _, limited := b.AfterReported("o/r#2", UsageLimit, reset, reset, reset.Add(time.Hour)).Limited(reset.Add(2 * time.Hour)); limited {
 		t.Error("one that came after the reset confirms it")
 	}
 }
@@ -184,7 +184,7 @@ func TestDamagedBreakerHoldsItsAccount(t *testing.T) {
 			t.Errorf("after %s (-want +got):\n%s", ending, diff)
 		}
 	}
-	if told := damaged.Told("o/r#1", UsageLimit, time.Time{}, noon, noon); told.Damage == "" {
+	if told := damaged.AfterReported("o/r#1", UsageLimit, time.Time{}, noon, noon); told.Damage == "" {
 		t.Error("one thread's claim replaces what cannot be read")
 	}
 }

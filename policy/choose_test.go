@@ -33,7 +33,7 @@ func TestRunKeepsItsBackend(t *testing.T) {
 		{"it stays where it began", given(byCodex).with(takes(ModeLearn, "claude")), "codex", false},
 		{"also when somebody says more", given(byCodex).asked("").with(takes(ModeLearn, "claude")), "codex", false},
 		{"a cooldown ends that", given(byCodex).with(takes(ModeLearn, "claude")).with(func(f *Facts) {
-			f.Backends[0].Rest.Class, f.Backends[0].Rest.Until = Mild, f.Now.Add(time.Hour)
+			f.Backends[0].Cooldown.Class, f.Backends[0].Cooldown.Until = Mild, f.Now.Add(time.Hour)
 		}), "claude", true},
 		{"so does a run of its own", given(byCodex).asked("").with(takes(ModeLearn, "claude")).with(func(f *Facts) { f.Run++ }), "claude", true},
 		{"a person's choice leaves none", given().asked("").with(takes(ModeLearn, "codex")).with(func(f *Facts) { f.Pinned = "claude" }), "claude", false},

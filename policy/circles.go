@@ -118,7 +118,7 @@ func (c *Circles) Call(call Call) {
 }
 
 // count adds a call. A call without output, such as a formatter, checks nothing.
-func (r *repeated) count(call Call, said spoken, afterEdit bool) {
+func (r *repeated) count(call Call, said parsedCall, afterEdit bool) {
 	r.row++
 	if afterEdit {
 		r.row = 1

@@ -36,7 +36,7 @@
 //	bounds.go, ledger.go          limits per thread, globally, and on review rounds
 //	limits.go                     all defaults
 //	circles.go, severity.go       edit loops and repeated calls
-//	spoken.go, testruns.go        calls that wait or run tests
+//	calls.go, testruns.go         calls that wait or run tests
 //	stagnation.go, redone.go      repeated attempts, work and feedback
 //	outcome.go, receipt.go        an attempt's result and record
 //	verification.go, verified.go  the verify commands' results

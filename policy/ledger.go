@@ -189,10 +189,10 @@ func generations(f Facts) Decision {
 
 const hintRoom = "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."
 
-// above waits while a global limit is reached. The end is unknown: the reason's Until is when the oldest attempt
+// globalLimits waits while a global limit is reached. The end is unknown: the reason's Until is when the oldest attempt
 // leaves the window.
-func above(f Facts) Decision {
-	for _, l := range f.Above {
+func globalLimits(f Facts) Decision {
+	for _, l := range f.GlobalLimits {
 		why, by := l.Full()
 		if why == "" {
 			continue

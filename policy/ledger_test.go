@@ -24,7 +24,7 @@ func TestGlobalLimitMakesAThreadWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := given().asked("resume") // whoever asks
-			f.Above = f.Limits.Ledgers(c.used)
+			f.GlobalLimits = f.Limits.Ledgers(c.used)
 			d := Next(f)
 			if c.rule == "" {
 				if d.Action != DoAttempt {
@@ -60,7 +60,7 @@ func TestAccountLimitStopsItsBackends(t *testing.T) {
 	})
 	for pause, until := range map[time.Duration]time.Time{time.Minute: noon.Add(time.Minute), time.Hour: {}} { // the day is looked at every few minutes
 		f := used(map[string]Used{"main": {USD: 20}})
-		f.Backends[1].Rest.Until, f.Fresh = noon.Add(pause), given().asked("").Fresh
+		f.Backends[1].Cooldown.Until, f.Fresh = noon.Add(pause), given().asked("").Fresh
 		if d := Next(f); d.Action != DoWait || !d.Until.Equal(until) {
 			t.Errorf("with the other account cooling down for %s: %+v, want it until %s", pause, d, until)
 		}
@@ -75,7 +75,7 @@ func TestAccountLimitStopsItsBackends(t *testing.T) {
 		t.Errorf("%q, of a wait that no command ends", d.Hint)
 	}
 	cooling := used(map[string]Used{"main": {USD: 20}})
-	cooling.Fresh, cooling.Backends[1].Rest.Until = nil, noon.Add(time.Hour)
+	cooling.Fresh, cooling.Backends[1].Cooldown.Until = nil, noon.Add(time.Hour)
 	if d := cooling.holdBack(cooling.Backends, Decision{}); !strings.Contains(d.Hint, "/pawl resume") {
 		t.Errorf("%q, where a person may pass over the cooldown", d.Hint)
 	}

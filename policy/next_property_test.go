@@ -91,10 +91,10 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 		broken("more attempts than a thread may have in a day")
 	}
 	w.checkAccount(f, b, broken)
-	if w.now.Before(b.Rest.Until) && !f.forced() {
+	if w.now.Before(b.Cooldown.Until) && !f.forced() {
 		broken("an attempt on a backend that cools down")
 	}
-	if b.Rest.Class == Runaway && !f.commanded() {
+	if b.Cooldown.Class == Runaway && !f.commanded() {
 		broken("an attempt on a backend that ran away, which no person ordered")
 	}
 	if inRun > 0 {

@@ -15,17 +15,17 @@ type Facts struct {
 	// says who stopped the run after the last request. Empty means no.
 	Paused, Closed, Stopped string
 
-	Attempts  []Attempt // the thread's finished attempts, oldest first
-	Handed    HandOver  // the attempt that was handed over and continues
-	Raised    int       // number of attempts before the last /pawl raise; the daily limit leaves them out
-	Run       int       // the number of the current run
-	Above     []Ledger  // the global levels' ledgers; empty for no limit
-	Fresh     []Request // requests that no attempt has taken since the run's last stop
-	SaidAgain bool      // Fresh repeats earlier feedback
-	Review    Review    // review remarks for the next attempt
-	Backends  []Backend // the repository's backends, in order of preference
-	Unable    string    // why a verify command cannot work on the base; empty if all can or if unknown
-	Pinned    string    // the backend that a user chose; empty for none
+	Attempts     []Attempt // the thread's finished attempts, oldest first
+	Handover     Handover  // the attempt that was handed over and continues
+	Raised       int       // number of attempts before the last /pawl raise; the daily limit leaves them out
+	Run          int       // the number of the current run
+	GlobalLimits []Ledger  // the global levels' ledgers; empty for no limit
+	Fresh        []Request // requests that no attempt has taken since the run's last stop
+	SaidAgain    bool      // Fresh repeats earlier feedback
+	Review       Review    // review remarks for the next attempt
+	Backends     []Backend // the repository's backends, in order of preference
+	Unable       string    // why a verify command cannot work on the base; empty if all can or if unknown
+	Pinned       string    // the backend that a user chose; empty for none
 	// Choose picks a free backend by rewards, the same one for the same options. Nil takes the configured order.
 	Choose func([]Option) Choice
 }
@@ -68,9 +68,9 @@ type Backend struct {
 	CanEscalate   bool
 	Day           Ledger // the account's ledger; zero for no limit
 	Breaker       Breaker
-	Meters        []Meter // the account's usage windows
-	Rest          Rest    // the cooldown after an edit loop
-	Escalated     Rest    // the cooldown of the escalated effort
+	Meters        []Meter  // the account's usage windows
+	Cooldown      Cooldown // the cooldown after an edit loop
+	Escalated     Cooldown // the cooldown of the escalated effort
 }
 
 type Decision struct {
@@ -167,7 +167,7 @@ func (f Facts) next() Decision {
 		declined,
 		answered,
 		restarts,
-		above,
+		globalLimits,
 		failedChecks,
 		budget,
 		twoDays,
@@ -224,8 +224,8 @@ func (f Facts) result() (Attempt, bool) {
 	return f.last()
 }
 
-// HandOver counts a run's attempts that server shutdowns cut off.
-type HandOver struct {
+// Handover counts a run's attempts that server shutdowns cut off.
+type Handover struct {
 	Times int       // in a row
 	At    time.Time // the last time
 	Used  Spent     // so far

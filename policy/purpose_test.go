@@ -49,7 +49,7 @@ func TestEachPurposeIsDecidedByItsOwnAttempts(t *testing.T) {
 			Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex", Purpose: ToAnswer}},
 		{"questions are counted with all else", given(finished(), ask).asking(ToAnswer).with(func(f *Facts) { f.Limits.Restarts.MaxPerThreadPerDay = 2 }),
 			Decision{Action: DoWait, Rule: RuleDailyCap, Until: noon.Add(-2 * time.Minute).Add(Day), Purpose: ToAnswer}},
-		{"also those of the repository", given().asking(ToPlan).with(func(f *Facts) { f.Above = f.Limits.Ledgers(Usage{Repository: Used{Attempts: 100, First: noon}}) }),
+		{"also those of the repository", given().asking(ToPlan).with(func(f *Facts) { f.GlobalLimits = f.Limits.Ledgers(Usage{Repository: Used{Attempts: 100, First: noon}}) }),
 			Decision{Action: DoWait, Rule: RuleCap, Purpose: ToPlan}},
 		{"and the breaker of an account holds them, too", given().asking(ToAnswer).limited(3, reset).alone(),
 			Decision{Action: DoStop, Rule: "usage_limit_breaker", Purpose: ToAnswer}},

@@ -252,8 +252,8 @@ func (m Manifest) String() string {
 	return s
 }
 
-// Heard describes the agent's context for users; empty for none.
-func (r Receipt) Heard() string {
+// ManifestText describes the agent's context for users; empty for none.
+func (r Receipt) ManifestText() string {
 	return strings.Join(each(r.Manifest, Manifest.String), "; ")
 }
 
@@ -263,8 +263,8 @@ type Proposal struct {
 	File    string `json:"file"`
 }
 
-// Told sets the failure's fingerprint and frames from its text.
-func (r *Receipt) Told(text string) {
+// SetEvidence sets the failure's fingerprint and frames from its text.
+func (r *Receipt) SetEvidence(text string) {
 	r.Evidence, r.Frames = simhash.Failure(text), simhash.Frames(text)
 }
 
@@ -279,9 +279,9 @@ func (r Receipt) Progress() bool {
 	return r.StartTree != r.EndTree
 }
 
-// Untold reports whether files changed without an edit in the agent's output, such as by a shell command. Loops of
+// Unreported reports whether files changed without an edit in the agent's output, such as by a shell command. Loops of
 // such changes are invisible.
-func (r Receipt) Untold() bool {
+func (r Receipt) Unreported() bool {
 	if r.Edits.Operations > 0 || r.Updated != "" {
 		return false
 	}

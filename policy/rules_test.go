@@ -204,9 +204,9 @@ func TestRunsAndDaysAreLimited(t *testing.T) {
 	read(t, []sentence{
 		{"fifty restarts are the last", restarted,
 			Decision{Action: DoStop, Rule: "restart_limit", Reasons: wanted("restarted 50 times since a user typed something new, which is its limit")}},
-		{"an orderly stop of its server is one of them", given(many(49, timedOut(), timedOut())...).with(func(f *Facts) { f.Handed = HandOver{Times: 2, At: noon} }),
+		{"an orderly stop of its server is one of them", given(many(49, timedOut(), timedOut())...).with(func(f *Facts) { f.Handover = Handover{Times: 2, At: noon} }),
 			Decision{Action: DoStop, Rule: "restart_limit"}},
-		{"and has the backoff of one", given().asked("").with(func(f *Facts) { f.Handed = HandOver{Times: 12, At: noon} }),
+		{"and has the backoff of one", given().asked("").with(func(f *Facts) { f.Handover = Handover{Times: 12, At: noon} }),
 			Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(4 * time.Second)}},
 		{"whatever was said before", untyped(restarted.asked("retry", "resume", "escalate", "solve", "")),
 			Decision{Action: DoStop, Rule: "restart_limit"}},
@@ -303,7 +303,7 @@ func TestAfterAUsageLimit(t *testing.T) {
 
 func TestEditLoopStartsACooldown(t *testing.T) {
 	until := noon.Add(6 * time.Hour)
-	cooling := func(f *Facts) { f.Backends[0].Rest.Until, f.Backends[0].Rest.Class = until, Severe }
+	cooling := func(f *Facts) { f.Backends[0].Cooldown.Until, f.Backends[0].Cooldown.Class = until, Severe }
 	nowhere := looping()
 	nowhere.EndTree = nowhere.StartTree
 	loop := given(looping()).with(cooling)

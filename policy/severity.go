@@ -14,7 +14,7 @@ const (
 	Mild     Class = "mild"
 	Moderate Class = "moderate"
 	Severe   Class = "severe"
-	// Runaway is an arm's third severe loop on one repository within a week. Only a Rest has this class.
+	// Runaway is an arm's third severe loop on one repository within a week. Only a Cooldown has this class.
 	Runaway Class = "runaway"
 )
 
@@ -24,8 +24,8 @@ const (
 	severeWithin = 7 * 24 * time.Hour
 )
 
-// Rest is an arm's cooldown on a repository after an edit loop. A Runaway lasts until a user's command.
-type Rest struct {
+// Cooldown is an arm's cooldown on a repository after an edit loop. A Runaway lasts until a user's command.
+type Cooldown struct {
 	Class  Class       `json:"class"`
 	At     time.Time   `json:"at"` // the loop's end
 	Until  time.Time   `json:"until"`
@@ -35,41 +35,41 @@ type Rest struct {
 }
 
 // Check returns why a stored cooldown is nonsense, or nil.
-func (r Rest) Check() error {
-	switch r.Class {
+func (c Cooldown) Check() error {
+	switch c.Class {
 	case "", None, Mild, Moderate, Severe, Runaway:
 		return nil
 	}
-	return fmt.Errorf("its class is %q", r.Class)
+	return fmt.Errorf("its class is %q", c.Class)
 }
 
 // Unreadable returns the cooldown for a stored one that cannot be read.
-func Unreadable(damage string) Rest { return Rest{Class: Runaway, Damage: damage} }
+func Unreadable(damage string) Cooldown { return Cooldown{Class: Runaway, Damage: damage} }
 
 // Lifted returns the cleared cooldown after a user's command.
-func Lifted(at time.Time) Rest { return Rest{Class: None, At: at, Until: at} }
+func Lifted(at time.Time) Cooldown { return Cooldown{Class: None, At: at, Until: at} }
 
 // After merges the arm's previous cooldown.
-func (r Rest) After(old Rest) Rest {
-	if r.Class == None {
-		return r
+func (c Cooldown) After(old Cooldown) Cooldown {
+	if c.Class == None {
+		return c
 	}
 	if old.Damage != "" {
 		return old
 	}
 	severe := slices.Clone(old.Severe)
-	if r.Class == Severe {
-		severe = append(severe, r.At)
+	if c.Class == Severe {
+		severe = append(severe, c.At)
 	}
-	r.Severe = slices.DeleteFunc(severe, func(t time.Time) bool { return !t.After(r.At.Add(-severeWithin)) })
-	if old.Class == Runaway || len(r.Severe) >= maxSevere {
-		r.Class = Runaway
+	c.Severe = slices.DeleteFunc(severe, func(t time.Time) bool { return !t.After(c.At.Add(-severeWithin)) })
+	if old.Class == Runaway || len(c.Severe) >= maxSevere {
+		c.Class = Runaway
 	}
-	return r
+	return c
 }
 
 // Holds reports whether the cooldown is active.
-func (r Rest) Holds(now time.Time) bool { return r.Class == Runaway || now.Before(r.Until) }
+func (c Cooldown) Holds(now time.Time) bool { return c.Class == Runaway || now.Before(c.Until) }
 
 // Edits counts an agent's edit operations, distinct files, edits of the most edited path, and signs of circles. Logs
 // of older versions have only the first four.
@@ -228,7 +228,7 @@ func (e Edits) reach(edits, repeats int) bool {
 
 // Loop judges a finished attempt. Work that passes its verify commands is no loop.
 func (l SeverityLimits) Loop(r Receipt) Severity {
-	if r.Untold() {
+	if r.Unreported() {
 		return noLoop("files changed, but the agent's output tells no edits, so a loop of edits would not be seen")
 	}
 	v := l.Judge(r.Edits)

@@ -126,13 +126,13 @@ func TestLoopsAreListed(t *testing.T) {
 
 // TestThirdSevereLoopInAWeekNeedsAUser: until then the arm is not used on the repository.
 func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
-	loop := func(after Rest, class Class, days int) Rest {
+	loop := func(after Cooldown, class Class, days int) Cooldown {
 		at := noon.Add(time.Duration(days) * Day)
-		return Rest{Class: class, At: at, Until: at.Add(6 * time.Hour)}.After(after)
+		return Cooldown{Class: class, At: at, Until: at.Add(6 * time.Hour)}.After(after)
 	}
-	second := loop(loop(Rest{}, Severe, 0), Severe, 3)
+	second := loop(loop(Cooldown{}, Severe, 0), Severe, 3)
 	third := loop(second, Severe, 6)
-	for what, got := range map[string]Rest{
+	for what, got := range map[string]Cooldown{
 		"two":                                second,
 		"the third after more than a week":   loop(second, Severe, 8),
 		"two and a moderate one":             loop(second, Moderate, 4),
@@ -142,18 +142,20 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 			t.Errorf("%s: %+v needs a person", what, got)
 		}
 	}
-	for what, got := range map[string]Rest{"the third": third, "a mild one after it": loop(third, Mild, 7), "and any time after it": loop(third, Mild, 70)} {
+	for what, got := range map[string]Cooldown{"the third": third, "a mild one after it": loop(third, Mild, 7), "and any time after it": loop(third, Mild, 70)} {
 		if got.Class != Runaway || !got.Holds(noon.Add(100*Day)) {
 			t.Errorf("%s: %+v needs no person", what, got)
 		}
 	}
-	ran := func(f *Facts) { f.Backends[0].Rest.Class, f.Backends[0].Rest.Until = Runaway, noon.Add(-time.Hour) }
+	ran := func(f *Facts) {
+		f.Backends[0].Cooldown.Class, f.Backends[0].Cooldown.Until = Runaway, noon.Add(-time.Hour)
+	}
 	gated := given(looping()).with(ran)
 	byBot := gated.alone().asked("resume")
 	for i := range byBot.Fresh {
 		byBot.Fresh[i].Bot = true
 	}
-	resting := func(f *Facts) { f.Backends[0].Escalated = Rest{Class: Severe, Until: noon.Add(time.Hour)} }
+	resting := func(f *Facts) { f.Backends[0].Escalated = Cooldown{Class: Severe, Until: noon.Add(time.Hour)} }
 	read(t, []sentence{
 		{"another backend goes on", gated, Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "claude"}},
 		{"alone, the run stops, although the cooldown is over", gated.alone(), Decision{Action: DoStop, Rule: "runaway", Reasons: wanted("3 severe edit loops on this repository within a week")}},

@@ -16,7 +16,7 @@ type world struct {
 	limits    Limits
 	backends  []Backend // as configured; what is held against them is below
 	breakers  map[string]Breaker
-	cooldowns map[string]Rest
+	cooldowns map[string]Cooldown
 	accounts  map[string]*ledger
 	threads   []*simThread
 	parts     bool // some remarks come in parts, such as reviews
@@ -67,7 +67,7 @@ type start struct {
 
 func newWorld(t failer, l Limits, threads int, backends ...Backend) *world {
 	w := &world{t: t, now: noon, limits: l, backends: backends,
-		breakers: map[string]Breaker{}, cooldowns: map[string]Rest{}, accounts: map[string]*ledger{}}
+		breakers: map[string]Breaker{}, cooldowns: map[string]Cooldown{}, accounts: map[string]*ledger{}}
 	for _, b := range backends {
 		w.accounts[b.Account] = &ledger{}
 	}
@@ -131,7 +131,7 @@ func (w *world) end(s *simThread, how Attempt) {
 		w.accounts[a.Account].note(*a, w.now)
 		if a.Outcome == EditLoop {
 			v := w.limits.Severity.Judge(a.Edits)
-			w.cooldowns[a.Backend] = Rest{Class: v.Class, At: w.now, Until: w.now.Add(v.Cooldown)}.After(w.cooldowns[a.Backend])
+			w.cooldowns[a.Backend] = Cooldown{Class: v.Class, At: w.now, Until: w.now.Add(v.Cooldown)}.After(w.cooldowns[a.Backend])
 		}
 	}
 	w.step(s)
@@ -168,7 +168,7 @@ func (w *world) facts(s *simThread) Facts {
 		Attempts: slices.Clone(s.attempts), Run: s.run, Fresh: s.fresh(), Pinned: s.pinned}
 	for _, b := range w.backends {
 		b.Breaker = w.breakers[b.Account]
-		b.Rest.Until, b.Rest.Class = w.cooldowns[b.Name].Until, w.cooldowns[b.Name].Class
+		b.Cooldown.Until, b.Cooldown.Class = w.cooldowns[b.Name].Until, w.cooldowns[b.Name].Class
 		f.Backends = append(f.Backends, b)
 	}
 	return f

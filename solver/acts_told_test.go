@@ -26,7 +26,7 @@ func (a *acts) isAsRecorded(name string, prompts ...string) {
 
 // told matches the parts of a request's body that matter. The log of the fake GitHub keeps the first 4 KiB only, so the
 // body need not be whole JSON.
-var told = regexp.MustCompile(`"(name|title|head|base|draft|status|conclusion|content|reviewers|body)":("(?:[^"\\]|\\.)*"?|true|false|\[[^]]*\])`)
+var describeChecks = regexp.MustCompile(`"(name|title|head|base|draft|status|conclusion|content|reviewers|body)":("(?:[^"\\]|\\.)*"?|true|false|\[[^]]*\])`)
 
 // mutation is what a request of the GraphQL API changes.
 var mutation = regexp.MustCompile(`"query":"\s*mutation[^{]*\{\W*(\w+)`)
@@ -47,7 +47,7 @@ func (a *acts) asked() string {
 		if does := mutation.FindStringSubmatch(q.Body); does != nil {
 			line += " " + does[1]
 		}
-		for _, part := range told.FindAllStringSubmatch(q.Body, -1) {
+		for _, part := range describeChecks.FindAllStringSubmatch(q.Body, -1) {
 			if key := part[1]; !seen[key] {
 				seen[key] = true
 				line += " " + key + "=" + firstLine(part[2])

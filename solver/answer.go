@@ -117,13 +117,13 @@ func (p *publisher) justPushed() bool {
 	return p.env.Now().Sub(p.state.Attempts[n-1].EndedAt).Abs() < refsSettle
 }
 
-// acknowledge adds a 👀 reaction to everything that Pawl listens to, once.
+// acknowledge adds a 👀 reaction to each request, once.
 func (p *publisher) acknowledge(ctx context.Context) error {
 	if p.state.Closed != "" {
 		return nil
 	}
 	seen := map[thread.Target]bool{} // one 👀 for a comment that is edited repeatedly
-	for _, f := range p.heard() {
+	for _, f := range p.toAcknowledge() {
 		if f.Target.Kind == "" || f.Target.ID == 0 || seen[f.Target] {
 			continue
 		}
@@ -135,8 +135,8 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 	return nil
 }
 
-// heard lists what Pawl listens to: feedback, questions that it will answer, and commands.
-func (p *publisher) heard() []thread.Feedback {
+// toAcknowledge lists what gets a reaction: feedback, questions that Pawl will answer, and commands.
+func (p *publisher) toAcknowledge() []thread.Feedback {
 	var all []thread.Feedback
 	for _, r := range p.state.Feedback {
 		if r.Withdrawn == "" {
@@ -306,8 +306,8 @@ func (p *publisher) attend(ctx context.Context) {
 	}
 }
 
-// publishSaid posts agents' answers and plans where users asked.
-func (p *publisher) publishSaid(ctx context.Context) error {
+// publishAnswers posts agents' answers and plans where users asked.
+func (p *publisher) publishAnswers(ctx context.Context) error {
 	for _, a := range p.state.Attempts {
 		key := thread.SaidKey(a.N)
 		if o := a.Receipt.Outcome; (o != policy.Answered && o != policy.Planned) || p.state.Acts[key].Done {

@@ -28,8 +28,8 @@ const (
 	maxRead = 20
 	// maxNamed limits the failing tests from a job's log.
 	maxNamed = 20
-	// toldLines and toldBytes limit the text about one check and about all checks.
-	toldLines, toldBytes = 200, 12_000
+	// describedLines and describedBytes limit the text about one check and about all checks.
+	describedLines, describedBytes = 200, 12_000
 )
 
 // look reads the failed checks of the last pushed commit once they have finished. It logs their causes and the
@@ -364,7 +364,7 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 		Source:     policy.FromCheckRun,
 		SHA:        l.pub.state.Head,
 		Number:     cmp.Or(l.pub.state.Pull, l.pub.thread.Number),
-		Text:       told(mine),
+		Text:       describeChecks(mine),
 		Reason:     fmt.Sprintf("%s failed on Pawl's commit: %s", policy.Plural(len(mine), "check"), strings.Join(names[:min(len(names), maxRead)], ", ")),
 		Generation: l.pub.state.Generation,
 		Cause:      l.pub.state.Cause,
@@ -372,21 +372,21 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
 }
 
-// told describes failing checks for the agent, with equal shares of the bytes.
-func told(checks []redCheck) string {
+// describeChecks describes failing checks for the agent, with equal shares of the bytes.
+func describeChecks(checks []redCheck) string {
 	var b strings.Builder
 	read := slices.DeleteFunc(slices.Clone(checks), func(r redCheck) bool { return r.was == "" })
 	if more := len(checks) - len(read); more > 0 {
 		fmt.Fprintf(&b, "%s more failed and are not told here.\n\n", policy.Plural(more, "check"))
 	}
 	for i, r := range read {
-		b.WriteString(r.tell((toldBytes - b.Len()) / (len(read) - i)))
+		b.WriteString(r.describe((describedBytes - b.Len()) / (len(read) - i)))
 	}
 	return b.String()
 }
 
-// tell describes a check: its beginning, and the end of its log.
-func (r redCheck) tell(most int) string {
+// describe describes a check: its beginning, and the end of its log.
+func (r redCheck) describe(most int) string {
 	head := []string{fmt.Sprintf("Check run %q: %s%s", render.Line(r.Name, 200), r.was, render.When(r.URL != "", ", "+r.URL)), ""}
 	used := len(head[0])
 	keep := func(line string) bool {
@@ -394,7 +394,7 @@ func (r redCheck) tell(most int) string {
 		return used <= most-80 // with room for the notes
 	}
 	n := 0
-	for ; n < len(r.head) && len(head) < toldLines-2; n++ {
+	for ; n < len(r.head) && len(head) < describedLines-2; n++ {
 		line := secret.Redact(render.Clean(r.head[n]))
 		if !keep(line) {
 			break
@@ -405,7 +405,7 @@ func (r redCheck) tell(most int) string {
 		head = append(head, fmt.Sprintf("(%s left out)", policy.Plural(left, "line")))
 	}
 	from := len(r.log)
-	for room := toldLines - 2 - len(head); from > 0 && room > 0; room-- {
+	for room := describedLines - 2 - len(head); from > 0 && room > 0; room-- {
 		if !keep("  " + r.log[from-1]) {
 			break
 		}

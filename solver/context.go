@@ -184,7 +184,7 @@ func notes(left map[string]int) (out []string) {
 }
 
 func (r *reader) item(ctx context.Context, s forge.Post) attempt.Item {
-	item := attempt.Said(s.By.Account(), r.role(ctx, s), s.By.Bot(), s.At, "", s.Text)
+	item := attempt.NewItem(s.By.Account(), r.role(ctx, s), s.By.Bot(), s.At, "", s.Text)
 	if shows.MatchString(s.Text) {
 		r.pictured[s.Node] = item
 	}
@@ -197,7 +197,7 @@ var shows = regexp.MustCompile(`!\[|(?i)<img\b`)
 func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: "pictures", Share: 8, Files: map[string]string{}}
 	if shows.MatchString(d.Body) {
-		r.pictured[d.Node] = attempt.Said(d.By.Account(), r.role(ctx, forge.Post{By: d.By, Association: d.Association}), d.By.Bot(), d.At, "", "")
+		r.pictured[d.Node] = attempt.NewItem(d.By.Account(), r.role(ctx, forge.Post{By: d.By, Association: d.Association}), d.By.Bot(), d.At, "", "")
 	}
 	if len(r.pictured) == 0 || !r.pub.Config.Context.Pictures {
 		return p
@@ -376,7 +376,7 @@ func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 			state = "closed"
 		}
 		role := r.role(ctx, forge.Post{By: d.By, Association: d.Association})
-		p.Items = append(p.Items, attempt.Said(d.By.Account(), role, d.By.Bot(), d.At, fmt.Sprintf("#%d, %s", n, state), d.Title+"\n\n"+d.Body))
+		p.Items = append(p.Items, attempt.NewItem(d.By.Account(), role, d.By.Bot(), d.At, fmt.Sprintf("#%d, %s", n, state), d.Title+"\n\n"+d.Body))
 	}
 	return p
 }

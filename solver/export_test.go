@@ -148,7 +148,7 @@ func (p *actor) push(ctx context.Context, branch, from string) error {
 	for try := 1; ; try++ {
 		err := p.Lease.Confirm(ctx)
 		if err == nil {
-			err = p.Unasked(ctx)
+			err = p.CheckEnded(ctx)
 		}
 		if err == nil {
 			err = p.on.Push(ctx, p.Thread, branch, from, p.Receipt.Commit)

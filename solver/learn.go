@@ -167,9 +167,9 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	}, nil
 }
 
-// rests returns a function for an arm's longest cooldown on a repository. In other repositories a runaway counts as
+// cooldowns returns a function for an arm's longest cooldown on a repository. In other repositories a runaway counts as
 // severe.
-func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Rest, error) {
+func (s *Solver) cooldowns(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Cooldown, error) {
 	of := repo
 	if scope == policy.OfServer {
 		of = ""
@@ -178,20 +178,20 @@ func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now
 	if err != nil {
 		return nil, fmt.Errorf("cooldowns: %w", err)
 	}
-	return func(b config.Backend, effort string) policy.Rest {
+	return func(b config.Backend, effort string) policy.Cooldown {
 		arm := [3]string{b.Name, b.Model, effort}
-		var longest policy.Rest
-		var here *policy.Rest // the runaway of this repository
+		var longest policy.Cooldown
+		var here *policy.Cooldown // the runaway of this repository
 		for in, list := range all {
 			for _, c := range list {
 				if arm != [3]string{c.Backend, c.Model, c.Effort} {
 					continue
 				}
 				if c.Class == policy.Runaway && in == repo {
-					here = &c.Rest
+					here = &c.Cooldown
 				}
 				if c.Until.After(longest.Until) {
-					longest = c.Rest
+					longest = c.Cooldown
 				}
 			}
 		}

@@ -202,11 +202,11 @@ func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attem
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.pub.env.Now(), Data: a.Started}}}
 	if d.Lifts {
 		batch.Cooldown = &thread.Cooldown{
-			Backend: a.Backend,
-			Model:   a.Model,
-			Effort:  a.Effort,
-			Rest:    policy.Lifted(s.pub.env.Now()),
-			Thread:  s.pub.thread.String(),
+			Backend:  a.Backend,
+			Model:    a.Model,
+			Effort:   a.Effort,
+			Cooldown: policy.Lifted(s.pub.env.Now()),
+			Thread:   s.pub.thread.String(),
 		}
 	}
 	if err := s.pub.lease.Append(ctx, batch); err != nil {

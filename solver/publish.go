@@ -141,7 +141,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	if !p.shows() {
 		return nil
 	}
-	if err := p.publishSaid(ctx); err != nil {
+	if err := p.publishAnswers(ctx); err != nil {
 		return err
 	}
 	v, err := p.solver.view(ctx, p.thread, p.state)
@@ -401,7 +401,7 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	p.says(ctx, block)
 	err = p.Forge.PullRequests.Edit(ctx, p.repo(), p.state.Pull, title, body)
 	crash.Point("pull_described")
-	return p.settled(ctx, key, done, err)
+	return p.finishAct(ctx, key, done, err)
 }
 
 // retitled returns a title for the last attempt's pushed work. It is empty if the agent gave none, or if Pawl does not
@@ -418,8 +418,8 @@ func (p *publisher) retitled(had string) render.Title {
 	return attempt.Subject(p.state, p.thread, last, maxPullTitle)
 }
 
-// settled logs an act on the pull request as done, even if GitHub refuses it permanently.
-func (p *publisher) settled(ctx context.Context, key string, done thread.Act, err error) error {
+// finishAct logs an act on the pull request as done, even if GitHub refuses it permanently.
+func (p *publisher) finishAct(ctx context.Context, key string, done thread.Act, err error) error {
 	if p.refused(ctx, err) {
 		p.log.Warn().Err(err).Str("act", key).Msg("GitHub refuses this act; it is not retried")
 		done, err = thread.Act{Note: err.Error()}, nil
@@ -441,7 +441,7 @@ func (p *publisher) readyPull(ctx context.Context) error {
 	}
 	err := p.Forge.PullRequests.Ready(ctx, p.repo(), node)
 	crash.Point("pull_ready")
-	return p.settled(ctx, thread.PullReadyKey(p.state.Pull), thread.Act{}, err)
+	return p.finishAct(ctx, thread.PullReadyKey(p.state.Pull), thread.Act{}, err)
 }
 
 // askReview requests a review, once per key.
@@ -451,5 +451,5 @@ func (p *publisher) askReview(ctx context.Context, key string, number int, login
 	}
 	err := p.Forge.PullRequests.RequestReview(ctx, p.repo(), number, login)
 	crash.Point("review_asked")
-	return p.settled(ctx, key, thread.Act{}, err)
+	return p.finishAct(ctx, key, thread.Act{}, err)
 }

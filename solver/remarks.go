@@ -100,7 +100,7 @@ func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.A
 		if replies {
 			answered = append(answered, *r.thread)
 		}
-		if err := p.settled(ctx, thread.RemarkKey(last.N, a.ID), act, err); err != nil {
+		if err := p.finishAct(ctx, thread.RemarkKey(last.N, a.ID), act, err); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +137,7 @@ func (p *publisher) answerRemark(ctx context.Context, number int, last thread.At
 	}
 	body := checkrun.RemarkAnswer(r.RemarkAnswer, r.changed && r.verified, commit)
 	silent := r.thread.Resolved && r.Words == ""
-	if body == "" && !p.ordered(last.N, *r.thread) {
+	if body == "" && !p.requested(last.N, *r.thread) {
 		silent = true
 	}
 	if silent {
@@ -191,8 +191,8 @@ func (p *publisher) remarked(a thread.Attempt) []policy.RemarkAnswer {
 	return all
 }
 
-// ordered reports whether a remark or an answer to it asked for an attempt.
-func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
+// requested reports whether a remark or an answer to it asked for an attempt.
+func (p *publisher) requested(n int, t forge.ReviewThread) bool {
 	return slices.ContainsFunc(p.state.Feedback, func(f thread.Request) bool {
 		return f.Taken == n && f.Source == policy.FromReviewComment && holds(t, f.Target.ID)
 	})
@@ -215,7 +215,7 @@ func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(open)) {
 		err := s.pub.Forge.PullRequests.Resolve(ctx, s.pub.repo(), open[key])
-		if err := s.pub.settled(ctx, key, thread.Act{SHA: s.pub.state.Head}, err); err != nil {
+		if err := s.pub.finishAct(ctx, key, thread.Act{SHA: s.pub.state.Head}, err); err != nil {
 			return time.Time{}, err
 		}
 	}

@@ -27,7 +27,7 @@ func (r resting) Cooldowns(_ context.Context, repo string) (map[string][]thread.
 // TestACooldownIsOfWhatRanAndWhereItRan: another model, another effort and, unless it reaches further, another repository are free.
 func TestACooldownIsOfWhatRanAndWhereItRan(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	store := resting{all: map[string][]thread.Cooldown{"o/a": {{Backend: "codex", Model: "m", Effort: "low", Rest: policy.Rest{Class: policy.Runaway, Until: now.Add(time.Hour)}}}}}
+	store := resting{all: map[string][]thread.Cooldown{"o/a": {{Backend: "codex", Model: "m", Effort: "low", Cooldown: policy.Cooldown{Class: policy.Runaway, Until: now.Add(time.Hour)}}}}}
 	s := &Solver{Env: attempt.Env{Store: store}}
 	for _, c := range []struct {
 		what, repo, model, effort string
@@ -40,7 +40,7 @@ func TestACooldownIsOfWhatRanAndWhereItRan(t *testing.T) {
 		{"another repository", "o/b", "m", "low", policy.OfRepository, ""},
 		{"another repository of a server on which it rests everywhere", "o/b", "m", "low", policy.OfServer, policy.Severe},
 	} {
-		rests, err := s.rests(t.Context(), c.repo, c.scope, now)
+		rests, err := s.cooldowns(t.Context(), c.repo, c.scope, now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -193,7 +193,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	if err == nil || ctx.Err() != nil {
 		return again, err
 	}
-	return again, errors.Join(err, s.tell(ctx, err))
+	return again, errors.Join(err, s.reportFailure(ctx, err))
 }
 
 // logged turns an error into an event: a wait that GitHub asked for, an end that GitHub reported, or a failure that no
@@ -244,14 +244,14 @@ func (s *step) mend(ctx context.Context, err error) (bool, error) {
 	return mended, err
 }
 
-// toldAfter is the number of failures in a row after which the thread shows the error: half a minute to a minute after
+// reportAfter is the number of failures in a row after which the thread shows the error: half a minute to a minute after
 // the first. Our choice.
-const toldAfter = 7
+const reportAfter = 7
 
-// tell reports on the thread, once, that its step fails repeatedly. It reports no failure that passes by itself, such
+// reportFailure reports on the thread, once, that its step fails repeatedly. It reports no failure that passes by itself, such
 // as an outage of GitHub.
-func (s *step) tell(ctx context.Context, err error) error {
-	if s.pub.lease.Current().Failures+1 < toldAfter || s.awaits(policy.RuleRepeatedError) {
+func (s *step) reportFailure(ctx context.Context, err error) error {
+	if s.pub.lease.Current().Failures+1 < reportAfter || s.awaits(policy.RuleRepeatedError) {
 		return nil
 	}
 	passes := isAny(err, forge.ErrUnavailable, forge.ErrUnauthorized, git.ErrUnavailable, thread.ErrLeaseLost, errStopping)

@@ -49,7 +49,7 @@ func (s *step) stages() []func(context.Context) (progress, error) {
 		s.answerQuestion,
 		s.offerPull,
 		s.lookAtChecks,
-		s.rest,
+		s.idle,
 		s.work,
 	}
 }
@@ -149,8 +149,8 @@ func (s *step) lookAtChecks(ctx context.Context) (progress, error) {
 	return nothing, err
 }
 
-// rest handles a thread without requests: its base may have moved, review threads may be resolved.
-func (s *step) rest(ctx context.Context) (progress, error) {
+// idle handles a thread without requests: its base may have moved, review threads may be resolved.
+func (s *step) idle(ctx context.Context) (progress, error) {
 	if s.pub.state.Open() {
 		return nothing, nil
 	}
@@ -216,7 +216,7 @@ func (s *step) waitsBy(d *thread.Decided) bool {
 }
 
 func (s *step) record(ctx context.Context, d *thread.Decided) error {
-	if needsPerson(s.pub.state, d) {
+	if needsUser(s.pub.state, d) {
 		d.Like = s.like(ctx)
 	}
 	s.pub.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
@@ -370,8 +370,8 @@ func (s *step) seen(d *thread.Decided, p policy.Purpose) *thread.Decided {
 	return d
 }
 
-// needsPerson reports whether a decision stops the work after an attempt, so that a user must act.
-func needsPerson(s thread.State, d *thread.Decided) bool {
+// needsUser reports whether a decision stops the work after an attempt, so that a user must act.
+func needsUser(s thread.State, d *thread.Decided) bool {
 	if d == nil || d.Action != policy.DoStop {
 		return false
 	}
@@ -393,7 +393,7 @@ func (s *step) like(ctx context.Context) string {
 	}
 	for _, n := range near {
 		_, other, err := thread.Load(ctx, s.pub.env.Store, n)
-		if err != nil || other.Open() || !needsPerson(other, other.Decision) {
+		if err != nil || other.Open() || !needsUser(other, other.Decision) {
 			continue
 		}
 		if policy.SaysAgain(s.pub.state.Begun(), other.Begun()) {
@@ -472,7 +472,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if err != nil {
 		return f, fmt.Errorf("usage windows: %w", err)
 	}
-	rests, err := s.pub.solver.rests(ctx, s.pub.thread.Repo(), e.Policy.Severity.CooldownScope, now)
+	cooldowns, err := s.pub.solver.cooldowns(ctx, s.pub.thread.Repo(), e.Policy.Severity.CooldownScope, now)
 	if err != nil {
 		return f, err
 	}
@@ -486,12 +486,12 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if u := s.pub.state.Unfinished; u != nil && u.Times > 0 { // the continued attempt is counted already
 		used = used.Without(attempt.BackendNamed(e.Backends, u.Backend).Account)
 	}
-	f.Above = f.Limits.Ledgers(used)
+	f.GlobalLimits = f.Limits.Ledgers(used)
 	for _, b := range e.Backends {
 		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.pub.thread.String()),
 			Meters: meters[b.Account], Day: f.Limits.Account(b.Account, used)}
-		if arm.Rest = rests(b, b.Effort); arm.CanEscalate {
-			arm.Escalated = rests(b, b.EscalatedEffort)
+		if arm.Cooldown = cooldowns(b, b.Effort); arm.CanEscalate {
+			arm.Escalated = cooldowns(b, b.EscalatedEffort)
 		}
 		f.Backends = append(f.Backends, arm)
 	}

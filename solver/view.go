@@ -151,12 +151,12 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits
 	}
 	if f.Severity.Class == policy.Severe {
 		repo, _, _ := strings.Cut(f.Thread, "#")
-		rests, err := s.Env.Store.Cooldowns(ctx, repo)
+		cooldowns, err := s.Env.Store.Cooldowns(ctx, repo)
 		if err != nil {
 			return fmt.Errorf("cooldowns: %w", err)
 		}
 		runaway := func(c thread.Cooldown) bool { return c.Backend == last.Backend && c.Class == policy.Runaway }
-		f.Runaway = slices.ContainsFunc(rests[repo], runaway)
+		f.Runaway = slices.ContainsFunc(cooldowns[repo], runaway)
 	}
 	if last.Limit == nil {
 		return nil

@@ -13,7 +13,7 @@
 //	pawl inspect, pawl replay: recorded attempts                 inspect.go, replay.go; internal/inspect, internal/replay
 //	what runs inside of a sandbox, pawl mcp                      walls.go
 //	pawl status, and its --export                                status.go; of one thread: terminal.go
-//	commands of policy.Commands, close-breaker, deliveries       orders.go; what they do: internal/orders
+//	commands of policy.Commands, close-breaker, deliveries       orders.go; what they do: internal/commands
 //	pawl logs                                                    logs.go
 //	how work is shown at a terminal                              terminal.go
 package main

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // orderCommand writes a command into the server's database, which a running server sees within a second or two.
-func orderCommand(use, short, long string, give func(ctx context.Context, db *store.Store, what string, by orders.Actor) (said string, err error)) *cobra.Command {
+func orderCommand(use, short, long string, give func(ctx context.Context, db *store.Store, what string, by commands.Actor) (said string, err error)) *cobra.Command {
 	name, what, _ := strings.Cut(use, " ")
 	count := cobra.ExactArgs(1)
 	if strings.HasSuffix(what, "...") {
@@ -45,8 +45,8 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 }
 
 // operator is the user of this shell at a time of the database, whose clock dates what is stored.
-func operator(now time.Time) orders.Actor {
-	p := orders.Actor{Login: "somebody", Where: "in the shell", At: now}
+func operator(now time.Time) commands.Actor {
+	p := commands.Actor{Login: "somebody", Where: "in the shell", At: now}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		p.Login = u.Username
 	}
@@ -66,34 +66,34 @@ func orderCommands() []*cobra.Command {
 		}
 	}
 	closeBreaker := orderCommand("close-breaker ACCOUNT", "Have an account tried again for which a provider told a limit", "pawl status lists the accounts.",
-		func(ctx context.Context, db *store.Store, what string, by orders.Actor) (string, error) {
-			return "the breaker of account " + what + " is closed", orders.CloseBreaker(ctx, db, what, by)
+		func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
+			return "the breaker of account " + what + " is closed", commands.CloseBreaker(ctx, db, what, by)
 		})
 	return append(all, closeBreaker, deliveriesCommand())
 }
 
 func threadCommand(c policy.CommandRow) *cobra.Command {
-	return orderCommand(c.Name+" OWNER/REPO#NUMBER", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Actor) (string, error) {
+	return orderCommand(c.Name+" OWNER/REPO#NUMBER", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
 		t, err := thread.Parse(what)
 		if err != nil {
 			return "", usageError{err}
 		}
 		said := fmt.Sprintf("%s: %s is ordered; pawl status --config FILE %s says what came of it", t, c.Name, t)
-		return said, orders.OnThread(ctx, db, c.Name, t, by)
+		return said, commands.OnThread(ctx, db, c.Name, t, by)
 	})
 }
 
 func pauseCommand(c policy.CommandRow) *cobra.Command {
-	return orderCommand(c.Name+" OWNER/REPO", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Actor) (string, error) {
+	return orderCommand(c.Name+" OWNER/REPO", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
 		owner, name, err := repository(what)
 		if err != nil {
 			return "", err
 		}
 		if c.Name == "unpause" {
-			n, err := orders.Unpause(ctx, db, owner, name, by)
+			n, err := commands.Unpause(ctx, db, owner, name, by)
 			return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
 		}
-		return what + " is paused", orders.OnRepository(ctx, db, c.Name, owner, name, by)
+		return what + " is paused", commands.OnRepository(ctx, db, c.Name, owner, name, by)
 	})
 }
 
@@ -104,13 +104,13 @@ func deliveriesCommand() *cobra.Command {
 	}
 	for _, o := range []struct {
 		name, short, done string
-		decide            func(ctx context.Context, db *store.Store, guid string, by orders.Actor) (int, error)
+		decide            func(ctx context.Context, db *store.Store, guid string, by commands.Actor) (int, error)
 	}{
-		{"retry", "Have deliveries tried again now, and as often as new ones", "to be tried again", orders.RetryDelivery},
-		{"dismiss", "Count deliveries as handled without trying them again", "dismissed", orders.DismissDelivery},
+		{"retry", "Have deliveries tried again now, and as often as new ones", "to be tried again", commands.RetryDelivery},
+		{"dismiss", "Count deliveries as handled without trying them again", "dismissed", commands.DismissDelivery},
 	} {
 		cmd.AddCommand(orderCommand(o.name+" GUID...", o.short, "The GUID \""+store.AllUnhandled+"\" means all that could not be handled.",
-			func(ctx context.Context, db *store.Store, guid string, by orders.Actor) (string, error) {
+			func(ctx context.Context, db *store.Store, guid string, by commands.Actor) (string, error) {
 				n, err := o.decide(ctx, db, guid, by)
 				return fmt.Sprintf("%s: %d %s", guid, n, o.done), err
 			}))

@@ -55,7 +55,7 @@ func showThread(w io.Writer, v checkrun.View) {
 	fmt.Fprintf(t, "ATTEMPT\tBACKEND\tOUTCOME\tVERIFICATION\tEDITS\tTOOK\tUSED\n")
 	for _, a := range v.Attempts {
 		verified, took, edits := "", "", strconv.Itoa(a.Edits.Operations)
-		if a.Untold() {
+		if a.Unreported() {
 			edits = "–"
 		}
 		if a.Ending != "" {

@@ -129,7 +129,7 @@ func totals(run []Attempt) string {
 	priced, unseen := false, false
 	for _, a := range run {
 		ops += a.Edits.Operations
-		unseen = unseen || a.Untold()
+		unseen = unseen || a.Unreported()
 		took += a.Duration
 		waited += a.Waited
 		t = t.Plus(a.Tokens)
@@ -318,7 +318,7 @@ func (p *page) addAttempt(a Attempt) {
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
 		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
-		{"The agent's context in addition to the task: ", code(a.Heard()), ""},
+		{"The agent's context in addition to the task: ", code(a.ManifestText()), ""},
 		{"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
 		{"Failed before Pawl began, not counted: ", paths(a.Known()), "."},
 		{"Flaky (failed, then passed on the same commit): ", paths(a.Flaky()), "."}, {"Fixed (failed before Pawl began): ", paths(a.Fixed()), "."},

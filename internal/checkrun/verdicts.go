@@ -39,7 +39,7 @@ func severity(f View) forge.CheckRun {
 	case f.Severity.Class == policy.None && repeated:
 		c.Title = title("Repeated call", repeatedCall(repeats, shortCall))
 		p.sentence(fmt.Sprintf("Attempt %d repeated a call: %s.", a.N, repeatedCall(repeats, render.Code)))
-	case f.Severity.Class == policy.None && a.Untold():
+	case f.Severity.Class == policy.None && a.Unreported():
 		c.Title = "No edit loop seen: the agent's output shows no edits"
 		p.sentence(fmt.Sprintf("Attempt %d shows no edit loop.", a.N))
 	case f.Severity.Class == policy.None:

@@ -11,7 +11,7 @@ import (
 // cached for an hour. output includes reasoning. estimated is the part that the provider did not report.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
-	told                                               bool    // the provider reported usd
+	costKnown                                          bool    // the provider reported usd
 	usd                                                float64 // cost in USD
 }
 
@@ -151,17 +151,17 @@ func (a *answer) ends(why string) {
 	}
 }
 
-// mostTold exceeds any call's tokens. Larger counts are ignored.
-const mostTold = 1 << 24
+// maxReported exceeds any call's tokens. Larger counts are ignored.
+const maxReported = 1 << 24
 
 // usage records counts whose input includes cached tokens and cache writes.
 func (a *answer) usage(t tokens, final bool) {
-	t.told, t.usd = a.tokens.told, a.tokens.usd
-	a.inputKnown, a.outputKnown = t.input <= mostTold, (a.outputKnown || final) && t.output <= mostTold
+	t.costKnown, t.usd = a.tokens.costKnown, a.tokens.usd
+	a.inputKnown, a.outputKnown = t.input <= maxReported, (a.outputKnown || final) && t.output <= maxReported
 	if !a.inputKnown {
 		t.input, t.cached, t.written, t.forHour = 0, 0, 0, 0
 	}
-	if t.output > mostTold {
+	if t.output > maxReported {
 		t.output = 0
 	}
 	a.tokens = t
@@ -173,7 +173,7 @@ const mostCost = 1e4
 // costs records the provider's cost in USD: OpenRouter's usage.cost, by the reference of 2025-11.
 func (a *answer) costs(v gjson.Result) {
 	if v.Type == gjson.Number {
-		a.tokens.told, a.tokens.usd = true, min(max(v.Num, 0), mostCost)
+		a.tokens.costKnown, a.tokens.usd = true, min(max(v.Num, 0), mostCost)
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *Session) spend(model string, t tokens) {
 	u.MaxContext = max(u.MaxContext, t.input)
 	price, known := config.PriceOf(model, s.grant.Provider.Prices)
 	switch {
-	case known, t.told:
+	case known, t.costKnown:
 		u.CostUSD += t.cost(price)
 	case t.input+t.output > 0:
 		u.CostKnown = false
@@ -147,7 +147,7 @@ func dearest(list []config.Price) (top config.Price) {
 
 // cost returns the provider's figure in USD, or computes it.
 func (t tokens) cost(p config.Price) float64 {
-	if t.told {
+	if t.costKnown {
 		return t.usd
 	}
 	if p.LongOver > 0 && t.input > p.LongOver {

@@ -43,8 +43,8 @@ var (
 	conversationName = regexp.MustCompile(`^(?:input|messages|contents|system|systeminstruction)$`)
 	// agentsName matches the agent's own values in a conversation, such as tool arguments and results.
 	agentsName = regexp.MustCompile(`^(?:action|args|arguments|input|operation|response)$`)
-	// spokenName matches fields whose text may be an address.
-	spokenName = regexp.MustCompile(`^(?:code|content|output|reasoning|reasoningcontent|refusal|source|text|thinking|title|instructions|stop|stopsequences|user)$`)
+	// textName matches fields whose text may be an address.
+	textName = regexp.MustCompile(`^(?:code|content|output|reasoning|reasoningcontent|refusal|source|text|thinking|title|instructions|stop|stopsequences|user)$`)
 )
 
 // plainName returns a lower-case name without _ and -, as lenient servers compare names. encoding/json reads ſ as s,
@@ -87,15 +87,15 @@ func (f fields) denied(kind callKind, g Grant) error {
 			continue // see dropHosted
 		}
 		d := denial{kind, g, name}
-		if err := d.asked(name, f[name], maxDepth); err != nil {
+		if err := d.checkField(name, f[name], maxDepth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// asked checks a field outside of the conversation, recursively.
-func (d denial) asked(name string, v gjson.Result, depth int) error {
+// checkField checks a field outside of the conversation, recursively.
+func (d denial) checkField(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
 	if asksNothing(v) || ownName.MatchString(plain) {
 		return nil
@@ -114,7 +114,7 @@ func (d denial) asked(name string, v gjson.Result, depth int) error {
 	if err := d.rule(name, plain, v); err != nil {
 		return err
 	}
-	return within(name, v, func(name string, v gjson.Result) error { return d.asked(name, v, depth-1) })
+	return within(name, v, func(name string, v gjson.Result) error { return d.checkField(name, v, depth-1) })
 }
 
 // asksNothing reports whether a value switches its field off.
@@ -217,11 +217,11 @@ func (d denial) conversation(v gjson.Result, depth int) error {
 	if !mayRefer(v.Raw) {
 		return nil
 	}
-	return d.said("content", v, depth)
+	return d.checkContent("content", v, depth)
 }
 
-// said checks a field of a conversation, recursively.
-func (d denial) said(name string, v gjson.Result, depth int) error {
+// checkContent checks a field of a conversation, recursively.
+func (d denial) checkContent(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
 	switch {
 	case depth == 0 && d.grant.Provider.AllowRemote:
@@ -236,7 +236,7 @@ func (d denial) said(name string, v gjson.Result, depth int) error {
 	if err := d.reference(name, plain, v); err != nil {
 		return err
 	}
-	return within(name, v, func(name string, v gjson.Result) error { return d.said(name, v, depth-1) })
+	return within(name, v, func(name string, v gjson.Result) error { return d.checkContent(name, v, depth-1) })
 }
 
 // reference refuses a field that refers to something elsewhere.
@@ -260,7 +260,7 @@ func isAddress(plain, text string) bool {
 	if addressName.MatchString(plain) {
 		return !strings.HasPrefix(text, "data:")
 	}
-	return remote.MatchString(text) && !spokenName.MatchString(plain)
+	return remote.MatchString(text) && !textName.MatchString(plain)
 }
 
 func isID(name, plain string) bool { return idName.MatchString(name) && !ownID.MatchString(plain) }

@@ -170,7 +170,7 @@ func readBlock(b gjson.Result, a *answer) {
 // messagesTokens holds the Messages counts. Its input excludes cache reads and writes.
 type messagesTokens struct {
 	fresh, read, written, hour, output int64
-	told                               bool // at least one kind of input
+	inputKnown                         bool // at least one kind of input
 }
 
 // readMessagesUsage adds the three kinds of input, as other protocols do. Missing fields keep their values.
@@ -186,7 +186,7 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	} {
 		if v := u.Get(name); v.Type != gjson.Null {
 			*to = count(v)
-			m.told = true
+			m.inputKnown = true
 		}
 	}
 	if v := u.Get("output_tokens"); v.Type != gjson.Null {
@@ -203,7 +203,7 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 		forHour: min(m.hour, m.written),
 		output:  m.output,
 	}, final)
-	a.inputKnown = a.inputKnown && m.told
+	a.inputKnown = a.inputKnown && m.inputKnown
 }
 
 // readGemini reads a chunk, a body, or the array of a stream without alt=sse.

@@ -28,9 +28,9 @@ func (c *call) guarded() bool {
 	return c.req.body != "" && forms[c.route.kind].alive != ""
 }
 
-// held keeps an answer from the agent until a tool call or visible text. An answer without either is requested again,
+// heldAnswer keeps an answer from the agent until a tool call or visible text. An answer without either is requested again,
 // and the agent sees only the second one.
-type held struct {
+type heldAnswer struct {
 	*call
 	first, second *stream // second is nil without a second try
 	asked         bool
@@ -43,7 +43,7 @@ type held struct {
 
 func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
-	h := &held{
+	h := &heldAnswer{
 		call:    c,
 		first:   first,
 		cancel:  cancel,
@@ -61,7 +61,7 @@ func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.Re
 }
 
 // Read forwards the provider's signs of life and then the answer.
-func (h *held) Read(p []byte) (int, error) {
+func (h *heldAnswer) Read(p []byte) (int, error) {
 	for !h.known {
 		select {
 		case <-h.decided:
@@ -73,7 +73,7 @@ func (h *held) Read(p []byte) (int, error) {
 	return h.counts.Read(p)
 }
 
-func (h *held) Close() error {
+func (h *heldAnswer) Close() error {
 	h.cancel()
 	h.first.from.Close() // releases waiting readers
 	<-h.decided
@@ -92,7 +92,7 @@ func (h *held) Close() error {
 	return err
 }
 
-func (h *held) closeSecond() error {
+func (h *heldAnswer) closeSecond() error {
 	err := h.second.Close()
 	said := &h.second.said
 	used := h.grant.shareOf(h.req.model, said.tokens)
@@ -126,7 +126,7 @@ func (a *answer) recovers(maxProse int) bool {
 
 // beat records that the provider sent something, which Read passes on as a sign of life. After a silence the agent
 // gives up by itself.
-func (h *held) beat() {
+func (h *heldAnswer) beat() {
 	select {
 	case h.alive <- struct{}{}:
 	default:
@@ -134,7 +134,7 @@ func (h *held) beat() {
 }
 
 // comesToNothing reads the first answer until it is clear whether it ends without a tool call or text.
-func (h *held) comesToNothing() bool {
+func (h *heldAnswer) comesToNothing() bool {
 	for s := h.first; ; h.beat() {
 		s.next()
 		switch {
@@ -149,7 +149,7 @@ func (h *held) comesToNothing() bool {
 }
 
 // again makes the second try. It returns false if the first answer counts.
-func (h *held) again(ctx context.Context, out *http.Request) bool {
+func (h *heldAnswer) again(ctx context.Context, out *http.Request) bool {
 	body, ok := h.req.opposite(h.route.kind, h.grant.Provider)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
 		return false
@@ -178,7 +178,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 }
 
 // lost reads a response that is no second answer.
-func (h *held) lost(resp *http.Response) {
+func (h *heldAnswer) lost(resp *http.Response) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	if resp.StatusCode >= 400 {

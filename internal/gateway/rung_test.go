@@ -113,7 +113,7 @@ func TestAnEmptyAnswerIsTriedOnceMore(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v, error %v\n%s", name, got, want, err, body)
 			}
 			u := s.settled()
-			if u.NoAnswer != (Fired{1, c.recovered, scriptInput + scriptOutput, scriptInput + scriptOutput, 3, 3}) || !u.CostKnown || u.CostUSD != 6 || u.Requests != 2 || u.Turns != 1 || u.Input != 2*scriptInput || u.Output != 2*scriptOutput || u.Estimated != 0 {
+			if u.NoAnswer != (SecondTries{1, c.recovered, scriptInput + scriptOutput, scriptInput + scriptOutput, 3, 3}) || !u.CostKnown || u.CostUSD != 6 || u.Requests != 2 || u.Turns != 1 || u.Input != 2*scriptInput || u.Output != 2*scriptOutput || u.Estimated != 0 {
 				t.Errorf("%s: %+v", name, u)
 			}
 			if second := p.requests()[1].body; !strings.Contains(second, nudge) {
@@ -161,7 +161,7 @@ func TestALongStretchOfProseEndsTheAttempt(t *testing.T) {
 				}
 			}
 			u := s.settled()
-			if told.Load() == 1 != c.want || err != nil != c.want || len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.Output == 0 {
+			if told.Load() == 1 != c.want || err != nil != c.want || len(p.requests()) != 1 || u.NoAnswer != (SecondTries{}) || u.Output == 0 {
 				t.Errorf("%s, %s: told %d times, %v, %+v after %s", name, what, told.Load(), err, u, body)
 			}
 			if got := answered(w, body); !strings.HasPrefix(strings.Join(w.stream("a", c.said), ""), got) || !c.want && len(got) == 0 {
@@ -260,7 +260,7 @@ func TestTheSecondTryIsLeftOutWhereItMayNotBe(t *testing.T) {
 			if _, body := s.post(t, w.path, c.request); answered(w, body) != strings.Join(c.first, "") {
 				t.Errorf("%s, %s: %s", name, why, body)
 			}
-			if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.BudgetStopped != "" {
+			if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (SecondTries{}) || u.BudgetStopped != "" {
 				t.Errorf("%s, %s: %+v", name, why, u)
 			}
 		}
@@ -284,7 +284,7 @@ func TestAnAnswerThatBreaksOffIsALostConnection(t *testing.T) {
 				if err == nil || answered(w, body) != strings.Join(cut, "") {
 					t.Errorf("%s, %s, reset %t: %v after %s", name, why, reset, err, body)
 				}
-				if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.Turns != 0 {
+				if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (SecondTries{}) || u.Turns != 0 {
 					t.Errorf("%s, %s, reset %t: %+v", name, why, reset, u)
 				}
 			}

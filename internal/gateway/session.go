@@ -58,7 +58,7 @@ type Usage struct {
 	Last      Last          // last main call's result
 	// BudgetStopped says why calls were refused, or is empty.
 	BudgetStopped string
-	NoAnswer      Fired
+	NoAnswer      SecondTries
 	MaxContext    int64 // largest input of one call
 }
 
@@ -67,10 +67,11 @@ type Usage struct {
 type Last struct {
 	Ending policy.Ending
 	Empty  bool   // no text and no tool calls
-	Why    string // for people
+	Why    string // for users
 }
 
-type Fired struct {
+// SecondTries counts the repetitions of empty answers (rung 1).
+type SecondTries struct {
 	// Times counts second tries; Recovered counts those with a tool call or an allowed answer.
 	Times, Recovered int
 	// Tokens and CostUSD sum the second tries' use, Wasted and WastedUSD the empty answers'. Costs are valid with
@@ -104,7 +105,7 @@ type Session struct {
 	hollow     int              // consecutive empty answers
 	offers     bool             // a call offered tools; only such calls are main ones
 	gaveUp     string           // OnFruitless's reason; later calls are refused
-	heardOf    int              // answers plus one at the last request that was a sign of life
+	lifeTurns  int              // answers plus one at the last request that was a sign of life
 	same       int              // consecutive equal answered requests
 	last       uint64           // sum of the last one
 }
@@ -204,8 +205,8 @@ func (c *call) answers() {
 // agents produced no two in a row of either.
 const fruitless = 5
 
-// heard detects endless calls: an agent that ignores or abandons answers, or a provider with empty ones.
-func (c *call) heard(said *answer) {
+// checkFruitless detects endless calls: an agent that ignores or abandons answers, or a provider with empty ones.
+func (c *call) checkFruitless(said *answer) {
 	left := said.left() && !said.begun()
 	if !left && !said.complete() {
 		return // broken off, or refused

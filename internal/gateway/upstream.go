@@ -99,7 +99,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if err != nil {
 		left := errors.Is(err, context.Canceled) && sent.Load()
 		if left && forms[c.route.kind].read != nil {
-			c.heard(new(answer))
+			c.checkFruitless(new(answer))
 		}
 		return nil, err
 	}
@@ -122,9 +122,9 @@ func (c *call) meter(h http.Header) {
 // provider endlessly.
 func (c *call) sends() {
 	c.mu.Lock()
-	follows := c.usage.Turns >= c.heardOf
+	follows := c.usage.Turns >= c.lifeTurns
 	if follows {
-		c.heardOf = c.usage.Turns + 1
+		c.lifeTurns = c.usage.Turns + 1
 	}
 	c.mu.Unlock()
 	if follows && c.grant.OnLife != nil {
@@ -301,7 +301,7 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 // event or a count nothing is booked.
 func (c *call) account(said *answer) {
 	if !said.replaced {
-		c.heard(said)
+		c.checkFruitless(said)
 		c.concludes(said.conclusion())
 	}
 	if said.begun() || said.other > 0 || said.inputKnown {

@@ -39,7 +39,7 @@ func playBack(entries []entry, cfg config.Server) ([]decided, error) {
 		starts: map[int]decided{},
 		shared: shared{
 			breakers:  map[string]policy.Breaker{},
-			cooldowns: map[string]policy.Rest{},
+			cooldowns: map[string]policy.Cooldown{},
 		},
 	}
 	for _, e := range entries {
@@ -267,7 +267,7 @@ func (p *player) end(e entry) error {
 // shared is the state shared by threads, as if this thread were the only one.
 type shared struct {
 	breakers  map[string]policy.Breaker
-	cooldowns map[string]policy.Rest
+	cooldowns map[string]policy.Cooldown
 	arms      []policy.Backend // the recording's, without limits
 }
 
@@ -288,7 +288,7 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
 	if v := l.Severity.Loop(a.Receipt); v.Class != policy.None {
-		s.cooldowns[a.Backend] = policy.Rest{Class: v.Class, At: a.EndedAt, Until: a.EndedAt.Add(v.Cooldown)}.After(s.cooldowns[a.Backend])
+		s.cooldowns[a.Backend] = policy.Cooldown{Class: v.Class, At: a.EndedAt, Until: a.EndedAt.Add(v.Cooldown)}.After(s.cooldowns[a.Backend])
 	}
 }
 
@@ -300,7 +300,7 @@ func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy
 	for _, arm := range s.arms {
 		arm.Breaker = s.breakers[arm.Account]
 		if r := s.cooldowns[arm.Name]; r.Holds(now) {
-			arm.Rest = r
+			arm.Cooldown = r
 		}
 		f.Backends = append(f.Backends, arm)
 	}

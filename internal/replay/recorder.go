@@ -75,7 +75,7 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		Edits: p.Edits, Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
 		Declined: render.Line(policy.Declining(p.FinalMessage), maxRemark),
 	}
-	e.Told(p.Evidence())
+	e.SetEvidence(p.Evidence())
 	if p.Edits.Operations > 0 {
 		e.EndTree = fmt.Sprintf("after attempt %d", r.attempts)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -135,8 +135,8 @@ func TestDamagedRowHoldsOnlyWhatItIsAbout(t *testing.T) {
 func TestDamagedPauseLogStopsItsRepositoryUntilItIsUnpaused(t *testing.T) {
 	t.Parallel()
 	r, _ := damage(t)
-	by := orders.Actor{Login: "root", Where: "in the shell", At: r.Clock.Now()}
-	r.Must(orders.Pause(t.Context(), r.Node.Store(), "acme", "widgets", by))
+	by := commands.Actor{Login: "root", Where: "in the shell", At: r.Clock.Now()}
+	r.Must(commands.Pause(t.Context(), r.Node.Store(), "acme", "widgets", by))
 	r.change("UPDATE events SET data = 'x{' WHERE kind = 'operated'")
 	r.goesOn()
 	n := r.Solve("Another line", "Please add another line to a.txt.")
@@ -145,7 +145,7 @@ func TestDamagedPauseLogStopsItsRepositoryUntilItIsUnpaused(t *testing.T) {
 		t.Fatalf("%s (%s %v), want paused", s.State, s.Rule, s.Reasons)
 	}
 	r.wantIn("the reasons", strings.Join(s.Reasons, " "), "the pause log of acme/widgets cannot be read (event 1: invalid character 'x' looking for beginning of value); pawl unpause or pawl pause decides")
-	if resumed, err := orders.Unpause(t.Context(), r.Node.Store(), "acme", "widgets", by); err != nil || resumed != 1 {
+	if resumed, err := commands.Unpause(t.Context(), r.Node.Store(), "acme", "widgets", by); err != nil || resumed != 1 {
 		t.Errorf("%d threads go on (%v), want 1", resumed, err)
 	}
 	r.Await("the work", func() bool { return r.Thread(testrig.ThreadName(n)).State == "done" })
@@ -159,8 +159,8 @@ func TestDamagedAccountIsMendedByACommand(t *testing.T) {
 		mend              func(r *rig, n int)
 	}{
 		"breaker": {"breakers", "no_backend", "run pawl close-breaker", func(r *rig, n int) {
-			by := orders.Actor{Login: "root", Where: "in the shell", At: r.Clock.Now()}
-			r.Must(orders.CloseBreaker(t.Context(), r.Node.Store(), "mine", by))
+			by := commands.Actor{Login: "root", Where: "in the shell", At: r.Clock.Now()}
+			r.Must(commands.CloseBreaker(t.Context(), r.Node.Store(), "mine", by))
 			r.Writes(n, testrig.Writer, "/pawl resume")
 		}},
 		"breaker, tried": {"breakers", "no_backend", "comment `/pawl resume` to try once", func(r *rig, n int) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 )
 
 // lookInterval is how often a server checks its file. Two checks must agree, since an editor may be writing the file.
@@ -186,7 +186,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 	if !paused || f.said.Paused {
 		return
 	}
-	n, err := orders.Lift(ctx, f.store, orders.Actor{
+	n, err := commands.Lift(ctx, f.store, commands.Actor{
 		Login: "an operator at the server",
 		Where: "by policy.paused",
 		At:    f.store.Now(),

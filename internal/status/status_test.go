@@ -33,8 +33,8 @@ func TestStatusReport(t *testing.T) {
 			{Thread: "acme/widgets#8", State: "done", Says: "Done: verified", Attempts: 1, Title: "Use port 9999"},
 		},
 		Cooldowns: []Cooldown{
-			{thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}}, "acme/widgets"},
-			{thread.Cooldown{Backend: "claude", Rest: policy.Rest{Class: "mild", Until: *at(20 * time.Second)}}, "acme/widgets"},
+			{thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}}, "acme/widgets"},
+			{thread.Cooldown{Backend: "claude", Cooldown: policy.Cooldown{Class: "mild", Until: *at(20 * time.Second)}}, "acme/widgets"},
 		},
 		Breakers: []Breaker{
 			{Account: "main", Breaker: policy.Breaker{Kind: "usage_limit", Consecutive: 3}, Open: true, ResetsAt: at(51 * time.Hour)},

@@ -53,7 +53,7 @@ func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thr
 		if err := scan(&repo, &c.Backend, &c.Model, &c.Effort, &state, &c.Thread); err != nil {
 			return err
 		}
-		readRest(state, &c.Rest)
+		readCooldown(state, &c.Cooldown)
 		cooldowns[repo] = append(cooldowns[repo], c)
 		return nil
 	})
@@ -196,19 +196,19 @@ func (s *shared) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *threa
 	if err != nil {
 		return err
 	}
-	var old policy.Rest
-	readRest(state, &old)
-	rest, runaway := c.After(old), 0
-	if rest.Class == policy.Runaway {
+	var old policy.Cooldown
+	readCooldown(state, &old)
+	cooldown, runaway := c.After(old), 0
+	if cooldown.Class == policy.Runaway {
 		runaway = 1
 	}
-	if rest.Damage == "" { // otherwise the row is kept for the operator
-		if state, err = json.Marshal(rest); err != nil {
+	if cooldown.Damage == "" { // otherwise the row is kept for the operator
+		if state, err = json.Marshal(cooldown); err != nil {
 			return err
 		}
 	}
 	return tx.exec(ctx, "UPDATE cooldowns SET until = $5, runaway = $6, state = $7, thread = $8"+row,
-		t.Repo(), c.Backend, c.Model, c.Effort, micros(rest.Until), runaway, string(state), c.Thread)
+		t.Repo(), c.Backend, c.Model, c.Effort, micros(cooldown.Until), runaway, string(state), c.Thread)
 }
 
 func (s *shared) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {

@@ -38,14 +38,14 @@ func damagedCooldownLastsUntilACommand(t *testing.T, dsn string) {
 	l := must(s.Acquire(t.Context(), thread.ID{Owner: "octo", Name: "cat", Number: 1}, "a"))(t)
 	for _, state := range []string{"", "x{", "null", "[]", `{"until": "soon"}`, `{"class": "odd"}`, `{"severe": [3]}`} {
 		spoil(t, s, "INSERT INTO cooldowns VALUES ('octo/cat', 'codex', '', '', 0, 0, $1, ''), ('octo/dog', 'codex', '', '', 0, 1, '{\"class\":\"runaway\"}', '')", state)
-		loop := thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: policy.Mild, At: c.Now(), Until: c.Now().Add(time.Hour)}}
+		loop := thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Class: policy.Mild, At: c.Now(), Until: c.Now().Add(time.Hour)}}
 		check(t, s.AppendLeased(t.Context(), l, thread.Batch{Cooldown: &loop}))
 		all := must(s.Cooldowns(t.Context(), ""))(t)
 		here, other := all["octo/cat"], all["octo/dog"]
 		if len(here) != 1 || len(other) != 1 || !here[0].Holds(c.Now().Add(48*time.Hour)) || !strings.Contains(here[0].Damage, "/pawl resume") {
 			t.Errorf("%q is read as %+v", state, all)
 		}
-		lifted := thread.Cooldown{Backend: "codex", Rest: policy.Lifted(c.Now())}
+		lifted := thread.Cooldown{Backend: "codex", Cooldown: policy.Lifted(c.Now())}
 		check(t, s.AppendLeased(t.Context(), l, thread.Batch{Cooldown: &lifted}))
 		if left := must(s.Cooldowns(t.Context(), "octo/cat"))(t); len(left) > 0 {
 			t.Errorf("%q: a command leaves %+v", state, left)

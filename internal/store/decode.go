@@ -31,7 +31,7 @@ func readBreaker(state []byte, into *policy.Breaker) {
 	}
 }
 
-func readRest(state []byte, into *policy.Rest) {
+func readCooldown(state []byte, into *policy.Cooldown) {
 	err := decode(state, into)
 	if err == nil {
 		err = into.Check()

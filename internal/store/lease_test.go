@@ -60,7 +60,7 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	b := thread.Batch{
 		Events: []thread.NewEvent{event("x", 1)}, WakeAt: c.Now().Add(time.Hour), Account: "main",
 		Breaker:  func(b policy.Breaker) policy.Breaker { b.Consecutive++; return b },
-		Cooldown: &thread.Cooldown{Backend: "codex", Rest: policy.Rest{Until: c.Now().Add(time.Hour)}}, Alias: 9,
+		Cooldown: &thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Until: c.Now().Add(time.Hour)}}, Alias: 9,
 	}
 	if err := s.AppendLeased(ctx, lost, b); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("append: %v, want ErrLeaseLost", err)
@@ -151,9 +151,9 @@ func cooldownsEnd(t *testing.T, dsn string) {
 		check(t, s.AppendLeased(ctx, l, thread.Batch{Cooldown: &cd}))
 		check(t, s.Release(ctx, l, nil))
 	}
-	long := thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "moderate", Until: until.Add(time.Hour)}, Thread: dog.String()}
-	set(issue(1), thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "mild", Until: until.Add(-time.Minute)}})
-	short := thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "moderate", Until: until}, Thread: issue(1).String()}
+	long := thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Class: "moderate", Until: until.Add(time.Hour)}, Thread: dog.String()}
+	set(issue(1), thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Class: "mild", Until: until.Add(-time.Minute)}})
+	short := thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Class: "moderate", Until: until}, Thread: issue(1).String()}
 	set(issue(1), short)
 	set(dog, long)
 	for _, q := range []struct {

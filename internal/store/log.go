@@ -93,7 +93,7 @@ func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...
 			return err
 		}
 		if wake && (fresh > 0 || len(events) == 0) {
-			return s.wake(ctx, tx, row, slices.ContainsFunc(events, thread.NewEvent.Orders))
+			return s.wake(ctx, tx, row, slices.ContainsFunc(events, thread.NewEvent.IsRequest))
 		}
 		return nil
 	})

@@ -48,7 +48,7 @@ func (s *site) attacked(issue string) {
 	s.reading(evil, policy.Window{Name: evil, Used: 0.5, SeenAt: now, ResetsAt: now.Add(time.Hour)})
 	s.leased(issue, thread.Batch{
 		Account: evil, Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Kind: policy.Ending(evil), Consecutive: 2} },
-		Cooldown: &thread.Cooldown{Backend: evil, Rest: policy.Rest{Class: policy.Class(evil), Until: now.Add(time.Hour)}, Thread: evil},
+		Cooldown: &thread.Cooldown{Backend: evil, Cooldown: policy.Cooldown{Class: policy.Class(evil), Until: now.Add(time.Hour)}, Thread: evil},
 		Events: []thread.NewEvent{{Kind: thread.KindDecision, At: now, Data: thread.Decided{Seen: 9,
 			Decision: policy.Decision{Action: policy.Action(evil), Rule: evil, Reasons: policy.Because(evil, evil), Hint: evil, Until: now.Add(time.Hour)},
 			Problems: []thread.Problem{{Path: evil, Line: 1, Message: evil}}}}},

@@ -8,7 +8,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
@@ -34,7 +34,7 @@ func (p *pages) buttonsOf(ctx context.Context, by User, t thread.ID, s thread.St
 		policy.Write:    barred(feedback.Writes, "you may not write to"),
 		policy.Maintain: barred(feedback.Maintains, "you do not maintain"),
 	}
-	paused, err := orders.PausedBy(ctx, p.Store, t.Owner, t.Name)
+	paused, err := commands.PausedBy(ctx, p.Store, t.Owner, t.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (p *pages) buttonsOf(ctx context.Context, by User, t thread.ID, s thread.St
 		o := button{Name: c.Name, Does: c.Page, Cannot: cannot[c.Permission]}
 		subject := render.Line(t.String(), maxName)
 		if c.Effect == policy.Pauses {
-			if c.Name != orders.Pausing(paused) {
+			if c.Name != commands.Pausing(paused) {
 				continue
 			}
 			o.Does += " " + repo
@@ -63,7 +63,7 @@ func onPages() []policy.CommandRow {
 // cannotOnThread says why a command has no effect on a thread now, or nothing. paused says who paused the repository,
 // or is nil.
 func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated, repo string) string {
-	if why := orders.Cannot(c.Name, s); why != "" {
+	if why := commands.Cannot(c.Name, s); why != "" {
 		return why
 	}
 	if paused == nil || c.Effect != policy.BeginsWork {
@@ -77,12 +77,12 @@ func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated
 
 // addButtons registers the buttons. A button that cannot act answers with the reason.
 func (p *pages) addButtons(to handlers) {
-	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by orders.Actor) error) {
+	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by commands.Actor) error) {
 		to["POST "+address] = p.act(enough, func(w http.ResponseWriter, r *http.Request, by User) {
 			ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 			defer cancel()
-			err := do(r.WithContext(ctx), orders.Actor{Login: by.Name(), ID: by.ID, Where: "on the pages", At: p.Now()})
-			var why orders.CannotError
+			err := do(r.WithContext(ctx), commands.Actor{Login: by.Name(), ID: by.ID, Where: "on the pages", At: p.Now()})
+			var why commands.CannotError
 			switch {
 			case errors.As(err, &why):
 				p.message(w, r, http.StatusConflict, "Nothing was done", why.Error()+".")
@@ -95,28 +95,28 @@ func (p *pages) addButtons(to handlers) {
 			}
 		})
 	}
-	onThread := func(name string, enough func(permission string) bool, do func(ctx context.Context, t thread.ID, by orders.Actor) error) {
-		post("/threads/{owner}/{repo}/{n}/"+name, enough, func(r *http.Request, by orders.Actor) error {
+	onThread := func(name string, enough func(permission string) bool, do func(ctx context.Context, t thread.ID, by commands.Actor) error) {
+		post("/threads/{owner}/{repo}/{n}/"+name, enough, func(r *http.Request, by commands.Actor) error {
 			t, _ := threadOf(r) // act has parsed it
 			return do(r.Context(), t, by)
 		})
 	}
 	for _, c := range onPages() {
-		onThread(c.Name, feedback.Enough(c), func(ctx context.Context, t thread.ID, by orders.Actor) error {
+		onThread(c.Name, feedback.Enough(c), func(ctx context.Context, t thread.ID, by commands.Actor) error {
 			if c.Effect == policy.Pauses {
-				return orders.OnRepository(ctx, p.Store, c.Name, t.Owner, t.Name, by)
+				return commands.OnRepository(ctx, p.Store, c.Name, t.Owner, t.Name, by)
 			}
-			return orders.OnThread(ctx, p.Store, c.Name, t, by)
+			return commands.OnThread(ctx, p.Store, c.Name, t, by)
 		})
 	}
-	post("/accounts/{account}/close", nil, func(r *http.Request, by orders.Actor) error {
-		return orders.CloseBreaker(r.Context(), p.Store, r.PathValue("account"), by)
+	post("/accounts/{account}/close", nil, func(r *http.Request, by commands.Actor) error {
+		return commands.CloseBreaker(r.Context(), p.Store, r.PathValue("account"), by)
 	})
-	post("/deliveries/{guid}/retry", nil, func(r *http.Request, by orders.Actor) error {
+	post("/deliveries/{guid}/retry", nil, func(r *http.Request, by commands.Actor) error {
 		if r.PathValue("guid") == store.AllUnhandled {
-			return orders.CannotError("there is no such delivery")
+			return commands.CannotError("there is no such delivery")
 		}
-		_, err := orders.RetryDelivery(r.Context(), p.Store, r.PathValue("guid"), by)
+		_, err := commands.RetryDelivery(r.Context(), p.Store, r.PathValue("guid"), by)
 		return err
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -47,7 +47,7 @@ func (s *site) logOf(t thread.ID) (all []thread.Operated) {
 func barred(repo string) (all []string) {
 	why := map[policy.Permission]string{policy.Write: "you may not write to", policy.Maintain: "you do not maintain"}
 	for _, c := range policy.Commands {
-		if c.Page != "" && (c.Effect != policy.Pauses || c.Name == orders.Pausing(nil)) {
+		if c.Page != "" && (c.Effect != policy.Pauses || c.Name == commands.Pausing(nil)) {
 			all = append(all, fmt.Sprintf("%s: Not now: %s %s.", c.Name, why[c.Permission], repo))
 		}
 	}
@@ -104,7 +104,7 @@ func TestButtonsNeedWritePermissionAndAreLogged(t *testing.T) {
 	if err != nil || state.Stopped != "eve asked to stop" {
 		t.Errorf("%q (%v)", state.Stopped, err)
 	}
-	if by, err := orders.PausedBy(t.Context(), s.store, "acme", "gadgets"); err != nil || by == nil || by.By != "eve" {
+	if by, err := commands.PausedBy(t.Context(), s.store, "acme", "gadgets"); err != nil || by == nil || by.By != "eve" {
 		t.Errorf("paused by %+v (%v)", by, err)
 	}
 	if got := s.page("/threads/acme/gadgets/41"); !strings.Contains(got, "Not now: eve paused acme/gadgets.") || !strings.Contains(got, "Unpause") {

@@ -80,7 +80,7 @@ func (s *site) looping() {
 	s.happened(it, end, thread.KindAttemptEnded, policy.Receipt{N: 1, Ending: policy.Killed, Outcome: policy.EditLoop, StartTree: "a", EndTree: "b",
 		Edits: policy.Edits{Operations: 59, Files: 3, MaxRepeat: 26, MaxRepeatPath: "parser/parse_test.go"}, AgentMS: 110_000})
 	resumes := end.Add(6 * time.Hour)
-	s.leased(it, thread.Batch{WakeAt: resumes, Cooldown: &thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "severe", Until: resumes}, Thread: it},
+	s.leased(it, thread.Batch{WakeAt: resumes, Cooldown: &thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Class: "severe", Until: resumes}, Thread: it},
 		Events: []thread.NewEvent{{Kind: thread.KindDecision, At: end, Data: thread.Decided{Seen: 3, Decision: policy.Decision{
 			Action: policy.DoWait, Rule: "cooldown", Until: resumes, Hint: "Comment /pawl resume to try before that.",
 			Reasons: policy.Reasons{

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
@@ -243,7 +243,7 @@ func (p *pages) pausedBy(ctx context.Context, data threadsData) (string, error) 
 	if !ok || !slices.Contains(data.Repos, data.Query.Repo) {
 		return "", nil
 	}
-	paused, err := orders.PausedBy(ctx, p.Store, owner, name)
+	paused, err := commands.PausedBy(ctx, p.Store, owner, name)
 	if err != nil || paused == nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ type Attempt struct {
 
 	executor Executor
 	made     bool               // complete, except for the push
-	handed   *thread.Unfinished // logged instead of a receipt
+	handover *thread.Unfinished // logged instead of a receipt
 	noting   sync.Mutex
 	noted    policy.Spent // last use written by note
 	wrote    feedback.Authored
@@ -237,7 +237,7 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 		r.Ending = policy.Killed
 	}
 	if handsOver {
-		a.handOver(ctx, ended)
+		a.saveHandover(ctx, ended)
 		return
 	}
 	switch {
@@ -271,7 +271,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	if p.Silent > 0 {
 		r.Silent = render.Span(p.Silent)
 	}
-	r.Told(p.Evidence())
+	r.SetEvidence(p.Evidence())
 	r.Limit = bounded(p.Limit)
 	if a.Decision.Purpose != policy.ToChange { // the user asked for the whole text
 		r.Final = render.Excerpt(p.FinalMessage, maxAnswer)
@@ -293,7 +293,7 @@ func (a *Attempt) conclude() {
 	r := &a.Receipt
 	if r.Failing() {
 		v := r.Deciding()
-		r.Told(v.Output)
+		r.SetEvidence(v.Output)
 		r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
 		r.Detail = cmp.Or(r.Detail, tail(oneLine(v.Command)+" "+v.Result(), maxDetail))
 	}

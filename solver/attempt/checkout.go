@@ -82,7 +82,7 @@ func (c *checkout) Close() {
 	if c.ws == nil {
 		return
 	}
-	if c.handed != nil { // remove files only if the log refuses the handover
+	if c.handover != nil { // remove files only if the log refuses the handover
 		c.ws.Leave()
 		return
 	}
@@ -246,7 +246,7 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 		}
 		crash.Point("push_begun")
 		err = g.authorised(ctx, func() error {
-			if err := c.Unasked(ctx); err != nil {
+			if err := c.CheckEnded(ctx); err != nil {
 				return err
 			}
 			return g.cache.Push(ctx, g.remote, c.Receipt.Commit, g.Branch, old)
@@ -306,8 +306,8 @@ func (c *checkout) pushNew(ctx context.Context, branch string) error {
 	return g.authorised(ctx, func() error { return g.cache.Push(ctx, g.remote, c.Receipt.Commit, branch, "") })
 }
 
-// aside pushes the work to a separate branch and returns an error with the reason and the branch.
-func (c *checkout) aside(ctx context.Context, why string) error {
+// pushSeparately pushes the work to a separate branch and returns an error with the reason and the branch.
+func (c *checkout) pushSeparately(ctx context.Context, why string) error {
 	if err := c.pushNew(ctx, c.keptBranch()); err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 			return "", err
 		}
 		if !forward {
-			return "", c.aside(ctx, fmt.Sprintf("another user force-pushed %s during the attempt, from %.10s to %.10s", g.Branch, old, theirs))
+			return "", c.pushSeparately(ctx, fmt.Sprintf("another user force-pushed %s during the attempt, from %.10s to %.10s", g.Branch, old, theirs))
 		}
 	}
 	tree, conflicts, err := g.cache.Merge(ctx, theirs, c.Receipt.Commit)
@@ -338,7 +338,7 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 		return "", err
 	}
 	if len(conflicts) > 0 {
-		return "", c.aside(ctx, fmt.Sprintf("another user pushed to %s during the attempt, and it conflicts (%s)", g.Branch, conflicts[0]))
+		return "", c.pushSeparately(ctx, fmt.Sprintf("another user pushed to %s during the attempt, and it conflicts (%s)", g.Branch, conflicts[0]))
 	}
 	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(render.Subject(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), maxSubject), "", tree, theirs, c.Receipt.Commit))
 	if err != nil {

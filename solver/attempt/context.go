@@ -160,7 +160,7 @@ func (i Item) speaker() (by string, trusted bool) {
 // Render formats the whole item as in the prompt.
 func (i Item) Render() string { return i.render(i.Text) }
 
-// Said returns an item with the visible part of a text. An empty login means a deleted account.
-func Said(by, role string, bot bool, at time.Time, where, body string) Item {
+// NewItem returns an item with the visible part of a text. An empty login means a deleted account.
+func NewItem(by, role string, bot bool, at time.Time, where, body string) Item {
 	return Item{By: cmp.Or(by, "a deleted account"), Role: role, Bot: bot, At: at, Where: where, Text: feedback.Visible(body)}
 }

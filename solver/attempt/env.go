@@ -57,8 +57,8 @@ type Env struct {
 	// Nil disables handovers.
 	Stopping chan struct{}
 
-	held sync.Map // attempts' tokens by folder
-	bays sync.Map // verification folders in use
+	tokens sync.Map // attempts' tokens by folder
+	bays   sync.Map // verification folders in use
 	// folders lets one attempt of this process use a thread's folder. A step that lost its lease may still be ending
 	// its agent.
 	folders  wait.Turns

@@ -31,8 +31,8 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	used := policy.Spent{Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}.Plus(a.used())
 	a.Receipt.Tokens, a.Receipt.CostUSD = used.Tokens, used.CostUSD
-	if a.handed != nil {
-		a.Log.Info().Str("commit", a.handed.Commit).Str("session", a.handed.Session).Msg("attempt handed over")
+	if a.handover != nil {
+		a.Log.Info().Str("commit", a.handover.Commit).Str("session", a.handover.Session).Msg("attempt handed over")
 	} else {
 		a.ownRung()
 		a.Log.Info().Str("ending", string(a.Receipt.Ending)).Str("outcome", string(a.Receipt.Outcome)).
@@ -57,7 +57,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		return err
 	}
 	crash.Point("attempt_ended")
-	if a.handed != nil {
+	if a.handover != nil {
 		_ = git.Remove(a.Env.workOf(a.Thread)) // cleaned later
 		return nil
 	}
@@ -73,20 +73,20 @@ func (a *Attempt) Finish(ctx context.Context) error {
 // ending returns the batch of Finish. events follow the last event that the attempt saw.
 func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	last := thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}
-	if a.handed != nil {
-		last.Kind, last.Data = thread.KindUnfinished, a.handed
+	if a.handover != nil {
+		last.Kind, last.Data = thread.KindUnfinished, a.handover
 	}
 	batch := thread.Batch{Events: append(a.unlogged(now), last)}
 	batch.Spent = &policy.Spent{N: a.N, Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}
-	a.tellBreaker(&batch, a.saysOfAccount(), a.Receipt.Limit, now)
+	a.updateBreaker(&batch, a.accountEnding(), a.Receipt.Limit, now)
 	loop := a.Config.Policy.Severity.Loop(a.Receipt)
 	if loop.Class != policy.None {
 		batch.Cooldown = &thread.Cooldown{
-			Backend: a.Backend,
-			Model:   a.Model,
-			Effort:  a.Effort,
-			Thread:  a.Thread.String(),
-			Rest:    policy.Rest{Class: loop.Class, At: now, Until: now.Add(loop.Cooldown)},
+			Backend:  a.Backend,
+			Model:    a.Model,
+			Effort:   a.Effort,
+			Thread:   a.Thread.String(),
+			Cooldown: policy.Cooldown{Class: loop.Class, At: now, Until: now.Add(loop.Cooldown)},
 		}
 	}
 	if seqs := a.ownRemarks(events); len(seqs) > 0 {
@@ -96,8 +96,8 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	return batch
 }
 
-// saysOfAccount returns the ending for the account's breaker, or empty.
-func (a *Attempt) saysOfAccount() policy.Ending {
+// accountEnding returns the ending for the account's breaker, or empty.
+func (a *Attempt) accountEnding() policy.Ending {
 	said, limit := a.Receipt.Ending, a.Receipt.Limit
 	switch {
 	case a.NoAgent:
@@ -112,9 +112,9 @@ func (a *Attempt) saysOfAccount() policy.Ending {
 	return said
 }
 
-// tellBreaker adds the attempt's end to its account's breaker. If the agent ended before a handover, the breaker
+// updateBreaker adds the attempt's end to its account's breaker. If the agent ended before a handover, the breaker
 // already has it.
-func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
+func (a *Attempt) updateBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
 	tells := ofAccount(said) || said == policy.Completed
 	if a.ended() || !tells {
 		return
@@ -124,7 +124,7 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy
 		if BackendNamed(a.Config.Backends, a.Backend).Provider != "" {
 			return b.After(said, l.Usable(), a.Began, now)
 		}
-		return b.Told(a.Thread.String(), said, l.Usable(), a.Began, now)
+		return b.AfterReported(a.Thread.String(), said, l.Usable(), a.Began, now)
 	}
 }
 
@@ -213,7 +213,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
 	}
 	if l := used.Limit; l != nil { // A provider's answer counts whatever ended the attempt.
-		a.tellBreaker(&batch, l.Kind, l, now)
+		a.updateBreaker(&batch, l.Kind, l, now)
 	}
 	crash.Point("interrupting")
 	if err := a.Lease.Append(ctx, batch); err != nil {

@@ -60,7 +60,7 @@ type modelAccess struct {
 // must close it.
 func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err error) {
 	b, m := c.backend(), &c.models
-	c.hold("")
+	c.holdTokens("")
 	if b.Provider == "" {
 		return nil
 	}
@@ -72,13 +72,13 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 	c.beginWindows(ctx)
 	opened := c.Env.Gateway.Open(c.grant(ctx, p, end))
 	m.session.Store(opened)
-	c.hold(opened.Token())
+	c.holdTokens(opened.Token())
 	m.endpoint = agent.Endpoint{
 		Protocol: p.Protocol,
 		URL:      fmt.Sprintf("http://127.0.0.1:%d", gatewayPort),
 		Token:    opened.Token(),
 	}
-	if !c.Env.Sandbox.Networks() { // otherwise wall serves the session
+	if !c.Env.Sandbox.Networks() { // otherwise restrictNetwork serves the session
 		m.endpoint.URL, err = opened.Listen()
 	}
 	return err
@@ -239,7 +239,7 @@ func spentNothing(w policy.Spent) bool {
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
 	f := c.State.Facts(c.Env.Now())
 	f.Limits = c.Ground.Effective.Policy.Limits
-	f.Handed.Used = f.Handed.Used.Plus(c.models.used())
+	f.Handover.Used = f.Handover.Used.Plus(c.models.used())
 	ledgers := []policy.Ledger{f.Thread()}
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()

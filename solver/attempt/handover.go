@@ -19,9 +19,9 @@ func (a *Attempt) handsOver(ctx context.Context, cause error) bool {
 	return !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
 }
 
-// handOver saves the attempt's work, and its receipt if the agent had ended.
-func (a *Attempt) handOver(ctx context.Context, ended bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
+// saveHandover saves the attempt's work, and its receipt if the agent had ended.
+func (a *Attempt) saveHandover(ctx context.Context, ended bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handoverTime)
 	defer cancel()
 	u := a.unfinished(ctx)
 	u.Orderly, u.Times, u.Used = true, 1, spentIn(a.Receipt).Plus(a.used())
@@ -31,11 +31,11 @@ func (a *Attempt) handOver(ctx context.Context, ended bool) {
 	if ended {
 		u.Receipt = &a.Receipt
 	}
-	a.handed = u
+	a.handover = u
 }
 
-// handOverTime limits how long a stopping server saves work. Within 30 s it must also end agents and write the log.
-const handOverTime = 12 * time.Second
+// handoverTime limits how long a stopping server saves work. Within 30 s it must also end agents and write the log.
+const handoverTime = 12 * time.Second
 
 // unfinished saves the work of a cut-off attempt. Work that cannot be saved is done again.
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {

@@ -170,7 +170,7 @@ func complete(ctx context.Context, protocol, base, token, model, about string) (
 	if res.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the provider answered %s: %s", res.Status, answer)
 	}
-	return spoken(answer)
+	return answerText(answer)
 }
 
 // results returns the verify commands without output, which an agent could write.
@@ -182,8 +182,8 @@ func results(all []policy.Verified) []map[string]any {
 	return list
 }
 
-// spoken returns an answer's text in any of the three protocols.
-func spoken(answer []byte) (string, error) {
+// answerText returns an answer's text in any of the three protocols.
+func answerText(answer []byte) (string, error) {
 	if !gjson.ValidBytes(answer) {
 		return "", errors.New("the answer does not follow the provider's protocol")
 	}

@@ -20,7 +20,7 @@ func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backe
 	for name, s := range c.Secrets() {
 		known[name] = s.Reveal()
 	}
-	held, _ := e.held.Load(e.attemptDir(t, n))
+	held, _ := e.tokens.Load(e.attemptDir(t, n))
 	tokens, _ := held.(map[string]string)
 	maps.Copy(known, tokens)
 	names = slices.Concat(backend.Env, c.Policy.Learning.JudgeEnv, c.Setup.Names(t.Repo()))
@@ -32,14 +32,14 @@ func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backe
 	}
 }
 
-// hold registers an attempt's tokens as secrets until they expire; installation tokens expire after an hour.
-func (a *Attempt) hold(session string) {
+// holdTokens registers an attempt's tokens as secrets until they expire; installation tokens expire after an hour.
+func (a *Attempt) holdTokens(session string) {
 	dir := a.Env.attemptDir(a.Thread, a.N)
-	a.Env.held.Store(dir, map[string]string{
+	a.Env.tokens.Store(dir, map[string]string{
 		"the token of the attempt":      session,
 		"the token of the installation": a.Ground.remote.Token,
 	})
-	time.AfterFunc(a.backend().Timeout+time.Hour, func() { a.Env.held.Delete(dir) })
+	time.AfterFunc(a.backend().Timeout+time.Hour, func() { a.Env.tokens.Delete(dir) })
 }
 
 func (a *Attempt) redactor() secret.Values {

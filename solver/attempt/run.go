@@ -38,7 +38,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		err = c.open(run, cancel)
 	}
 	if err != nil {
-		c.Report(missing(err), c.monitor.circles.Edits())
+		c.Report(notStarted(err), c.monitor.circles.Edits())
 		return nil, nil
 	}
 	endNotes := c.keepNoting(run, cancel)
@@ -112,7 +112,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return agent.Report{}, nil, err
 	}
 	if refused != nil {
-		return missing(refused), nil, nil
+		return notStarted(refused), nil, nil
 	}
 	held, err := c.ws.Withhold(c.adapter.Unguarded)
 	defer func() {
@@ -138,7 +138,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	}
 	b := c.backend()
 	hosts := append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...)
-	walled := c.wall(&spec, c.models.session.Load(), hosts, "network.agent")
+	walled := c.restrictNetwork(&spec, c.models.session.Load(), hosts, "network.agent")
 	defer func() {
 		t := walled()
 		c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = t.Refused, t.Sent, t.Received
@@ -148,7 +148,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return agent.Report{}, cause, nil
 	}
 	if err != nil {
-		return missing(err), nil, nil
+		return notStarted(err), nil, nil
 	}
 	crash.Point("agent_started")
 	dir, _ := c.Env.inside(c.ws.Dir, "")
@@ -243,9 +243,9 @@ func process(p *sandbox.Process) agent.Process {
 	}
 }
 
-// missing reports an agent that cannot be started, for example without its program or provider. The operator must fix
+// notStarted reports an agent that cannot be started, for example without its program or provider. The operator must fix
 // the cause.
-func missing(err error) agent.Report {
+func notStarted(err error) agent.Report {
 	return agent.Report{Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }
 
@@ -293,9 +293,9 @@ const (
 	proxyPort   = 29402
 )
 
-// wall gives a program its own network with the gateway, if there is a session, and a proxy for the allowed hosts.
+// restrictNetwork gives a program its own network with the gateway, if there is a session, and a proxy for the allowed hosts.
 // where names the list's key. Call the returned function after the program's end.
-func (a *Attempt) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
+func (a *Attempt) restrictNetwork(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
 	if !a.Env.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }
 	}

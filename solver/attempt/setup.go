@@ -239,7 +239,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 		if r, err = t.layOut(ctx, r, dir); err != nil || r.Failed != nil {
 			return r, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
 		}
-		err := t.setAside(ctx, dir, func(string) bool { return true })
+		err := t.moveIgnored(ctx, dir, func(string) bool { return true })
 		if err == nil {
 			err = c.foot(ctx, &t.footing, ground.At(dir, r), t.ws, t.home, false)
 		}
@@ -255,7 +255,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 		return r, err
 	}
 	if c.setsUp() {
-		err = t.setAside(ctx, dir, func(file string) bool { return anyTouches(e.Paths, file) })
+		err = t.moveIgnored(ctx, dir, func(file string) bool { return anyTouches(e.Paths, file) })
 	} else if _, full, _ := c.Env.free(); full || policy.Unable(before) != "" {
 		return r, errNotKept
 	}
@@ -292,8 +292,8 @@ func anyTouches(paths []string, file string) bool {
 	})
 }
 
-// setAside moves ignored files of the work tree into a layer and keeps existing ones.
-func (t *trial) setAside(ctx context.Context, dir string, wanted func(file string) bool) error {
+// moveIgnored moves ignored files of the work tree into a layer and keeps existing ones.
+func (t *trial) moveIgnored(ctx context.Context, dir string, wanted func(file string) bool) error {
 	files, err := t.ws.Ignored(ctx)
 	for _, file := range files {
 		from := filepath.Join(t.ws.Dir, filepath.FromSlash(file))

@@ -192,7 +192,7 @@ func (t *Transcript) call(all []LogLine, e agent.Event) []LogLine {
 		wrote = "edit " + e.Edits[0].Path
 	}
 	call := render.Line(visible(t.clean(legible(wrote))), maxCalls)
-	again := e.Done && told(all, call)
+	again := e.Done && alreadyAdded(all, call)
 	if call != "" && !again {
 		all = append(all, LogLine{Calls, call})
 	}
@@ -216,8 +216,8 @@ func legible(call string) string {
 	return call
 }
 
-// told reports whether a finished call was already added at its start.
-func told(all []LogLine, call string) bool {
+// alreadyAdded reports whether a finished call was already added at its start.
+func alreadyAdded(all []LogLine, call string) bool {
 	return slices.Contains(all[max(0, len(all)-20):], LogLine{Calls, call})
 }
 

@@ -179,7 +179,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	if err != nil {
 		return report, nil, err
 	}
-	walled := t.c.wall(&spec, nil, prog.allow, prog.where)
+	walled := t.c.restrictNetwork(&spec, nil, prog.allow, prog.where)
 	proc, err := t.c.Env.Sandbox.Start(run, spec)
 	if err != nil {
 		walled()

@@ -87,9 +87,9 @@ func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
 	return s
 }
 
-// Unasked returns an error after a stop or a closing. It is checked before a push, which may come long after the
+// CheckEnded returns an error after a stop or a closing. It is called before a push, which may come long after the
 // agent ended.
-func (a *Attempt) Unasked(ctx context.Context) (why error) {
+func (a *Attempt) CheckEnded(ctx context.Context) (why error) {
 	err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
 		events, err := a.Env.Store.Events(ctx, a.Thread, a.State.Seq)
 		_, _, why = a.scan(events, a.State.Seq)
@@ -114,7 +114,7 @@ func (a *Attempt) deliver(ctx context.Context) error {
 		if err == nil {
 			err = a.executor.Push(ctx)
 		}
-		again, away := comesBack(err, a.Env.Now().Add(policy.Retry(try, outageFirst, outageMost, 1)))
+		again, away := temporary(err, a.Env.Now().Add(policy.Retry(try, outageFirst, outageMost, 1)))
 		if !away || again.After(began.Add(outageWait)) {
 			return err
 		}
@@ -128,9 +128,9 @@ func (a *Attempt) deliver(ctx context.Context) error {
 	}
 }
 
-// comesBack reports whether a call failed for a temporary reason: GitHub was unreachable, throttled the call, or
+// temporary reports whether a call failed for a temporary reason: GitHub was unreachable, throttled the call, or
 // refused the token, as it does if a clock is wrong. again is the time to retry.
-func comesBack(err error, then time.Time) (again time.Time, away bool) {
+func temporary(err error, then time.Time) (again time.Time, away bool) {
 	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
 		return limited.Until, true
 	}

@@ -272,7 +272,7 @@ func (s State) Pins() (pins []Pin) {
 		}
 		pins = append(pins, p)
 	}
-	told := s.toldOfRewriting()
+	told := s.answeredRewrite()
 	for _, r := range changing(s.Pending()) {
 		add(r.pin(told))
 	}
@@ -280,8 +280,8 @@ func (s State) Pins() (pins []Pin) {
 	return pins
 }
 
-// toldOfRewriting returns the notice of a force-push that a user answered, or nil.
-func (s State) toldOfRewriting() *Decided {
+// answeredRewrite returns the notice of a force-push that a user answered, or nil.
+func (s State) answeredRewrite() *Decided {
 	told := s.rewritten
 	if told == nil {
 		return nil

@@ -35,11 +35,11 @@ func (r *Request) takenBy(n int) bool { return r.Taken == n && r.Withdrawn == ""
 // Pending returns feedback that no attempt has taken.
 func (s State) Pending() []Request { return s.takenBy(0) }
 
-// Fresh returns the pending feedback for the next decision: after the end of a run, only what came later. Held feedback
-// does not count.
+// Fresh returns the pending feedback for the next decision: after the end of a run, only what came later. Deferred
+// feedback does not count.
 func (s State) Fresh() []Request {
 	over := s.over()
-	return slices.DeleteFunc(s.Pending(), func(r Request) bool { return r.Held || r.Seq <= over })
+	return slices.DeleteFunc(s.Pending(), func(r Request) bool { return r.Deferred || r.Seq <= over })
 }
 
 // over returns the last event seen by the decision that ended the run, or -1.
@@ -84,9 +84,9 @@ func (s State) Facts(now time.Time) policy.Facts {
 	f.Review = review(changing(s.Pending()), typed)
 	f.SaidAgain = s.saidAgain(changing(s.Fresh()), len(s.Attempts)+1)
 	if u := s.Unfinished; u != nil {
-		f.Handed = policy.HandOver{Times: u.Times, At: u.At}
-		if now.Sub(u.At) < policy.Day && s.handed.Seen >= raised { // counts like ended attempts
-			f.Handed.Used = u.Used
+		f.Handover = policy.Handover{Times: u.Times, At: u.At}
+		if now.Sub(u.At) < policy.Day && s.handedOver.Seen >= raised { // counts like ended attempts
+			f.Handover.Used = u.Used
 		}
 	}
 	for _, r := range s.Fresh() {
@@ -149,8 +149,8 @@ func all(taken []Request, holds func(Request) bool) bool {
 	return len(taken) > 0
 }
 
-// ofChecks reports whether the feedback comes from a check or is held.
-func (r Request) ofChecks() bool { return r.Source == policy.FromCheckRun || r.Held }
+// ofChecks reports whether the feedback comes from a check or was deferred.
+func (r Request) ofChecks() bool { return r.Source == policy.FromCheckRun || r.Deferred }
 
 // wordless lists sources of requests without words.
 var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBase}
@@ -213,17 +213,17 @@ func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
 	return all
 }
 
-// review counts the reviewers' feedback. Held feedback counts only together with a command.
+// review counts the reviewers' feedback. Deferred feedback counts only together with a command.
 func review(taken []Request, typed map[int64]bool) (v policy.Review) {
-	commanded := slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" && !r.Held })
+	commanded := slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" && !r.Deferred })
 	for _, r := range taken {
-		if r.orders(typed[r.Seq]) {
+		if r.asksForWork(typed[r.Seq]) {
 			v.Ordered = true
 		}
 		if r.Severity == 0 {
 			continue
 		}
-		if r.Held && !commanded {
+		if r.Deferred && !commanded {
 			continue
 		}
 		v.Findings, v.Weight = v.Findings+1, v.Weight+r.Severity
@@ -234,8 +234,8 @@ func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	return v
 }
 
-// orders reports whether a user asks for work by a button or in words. A reviewer's finding is not enough.
-func (r Request) orders(typed bool) bool {
+// asksForWork reports whether a user asks for work by a button or in words. A reviewer's finding is not enough.
+func (r Request) asksForWork(typed bool) bool {
 	if r.Source == policy.FromButton {
 		return true
 	}

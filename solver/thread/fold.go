@@ -30,7 +30,7 @@ type State struct {
 	Unfinished *Unfinished // work to continue, or nil
 	red        CheckResult // first failure since the commit's checks were last classified
 	rewritten  *Decided    // last notice of a force-push
-	handed     Attempt     // start of a handed-over attempt
+	handedOver Attempt     // start of a handed-over attempt
 	// Feedback holds all accepted feedback, Ignored the newest ignored feedback.
 	Feedback  []Request
 	Ignored   []Feedback
@@ -85,7 +85,7 @@ type Request struct {
 	Purpose   policy.Purpose
 	Taken     int    // attempt that took the feedback; 0 for none
 	Head      string // the branch's head at that time, if known
-	Held      bool   // passed over by a decision that ended review rounds
+	Deferred  bool   // passed over by a decision that ended review rounds
 	Withdrawn string // why the feedback no longer counts
 }
 
@@ -182,7 +182,7 @@ func (s *State) unfinished(e Event, u Unfinished) {
 		return
 	}
 	// The attempt does not count unless the run ends before it continues.
-	s.handed = s.Attempts[last]
+	s.handedOver = s.Attempts[last]
 	s.Attempts = s.Attempts[:last]
 	for i := range s.Feedback {
 		if s.Feedback[i].Taken == u.N {
@@ -247,7 +247,7 @@ func (s *State) decided(e Event, d Decided) {
 	}
 	s.giveUp()
 	if d.endsReview() {
-		s.hold(d.Seen)
+		s.deferSeen(d.Seen)
 	}
 	// Feedback after the decision begins the next run.
 	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen })
@@ -267,8 +267,8 @@ func (s *State) giveUp() {
 	if u == nil || !u.interrupted() {
 		return
 	}
-	s.handed.EndedAt = u.At
-	s.handed.Receipt = policy.Receipt{
+	s.handedOver.EndedAt = u.At
+	s.handedOver.Receipt = policy.Receipt{
 		N:       u.N,
 		Ending:  policy.Killed,
 		Outcome: policy.Interrupted,
@@ -276,13 +276,13 @@ func (s *State) giveUp() {
 		Tokens:  u.Used.Tokens,
 		CostUSD: u.Used.CostUSD,
 	}
-	s.Attempts = append(s.Attempts, s.handed)
+	s.Attempts = append(s.Attempts, s.handedOver)
 }
 
-func (s *State) hold(seen int64) {
+func (s *State) deferSeen(seen int64) {
 	for i := range s.Feedback {
 		if f := &s.Feedback[i]; f.waitedAt(seen) {
-			f.Held = true
+			f.Deferred = true
 		}
 	}
 }

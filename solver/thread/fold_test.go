@@ -271,12 +271,12 @@ func handed(n int, tokens int64) happened {
 
 func TestAnAttemptThatWasHandedOverCountsAlsoWhenNobodyGoesOnWithIt(t *testing.T) {
 	s := fold(t, solve("one"), start(1, 1, 1), handed(1, 7))
-	if f := s.Facts(begin); len(f.Attempts) != 0 || f.Handed.Times != 1 || f.Handed.Used.Tokens.Input != 7 {
-		t.Errorf("attempts %+v, handed over %+v; want one that goes on", f.Attempts, f.Handed)
+	if f := s.Facts(begin); len(f.Attempts) != 0 || f.Handover.Times != 1 || f.Handover.Used.Tokens.Input != 7 {
+		t.Errorf("attempts %+v, handed over %+v; want one that goes on", f.Attempts, f.Handover)
 	}
 	s = fold(t, solve("one"), start(1, 1, 1), handed(1, 7), decision(policy.DoStop, 3))
-	if f := s.Facts(begin); len(f.Attempts) != 1 || f.Attempts[0].Tokens.Input != 7 || f.Attempts[0].Outcome != policy.Interrupted || f.Handed.Times != 0 {
-		t.Errorf("attempts %+v, handed over %+v; want the attempt with what it used", f.Attempts, f.Handed)
+	if f := s.Facts(begin); len(f.Attempts) != 1 || f.Attempts[0].Tokens.Input != 7 || f.Attempts[0].Outcome != policy.Interrupted || f.Handover.Times != 0 {
+		t.Errorf("attempts %+v, handed over %+v; want the attempt with what it used", f.Attempts, f.Handover)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestWhatWasHandedOverCountsForADayAndUntilAPersonRaisesTheBound(t *testing.
 		{"raised by a bot", []happened{raise("helper[bot]", "Bot")}, time.Hour, 7},
 	} {
 		s := fold(t, append([]happened{solve("one"), start(1, 1, 1), handed(1, 7)}, c.more...)...)
-		if got := s.Facts(begin.Add(2*time.Second + c.age)).Handed.Used.Tokens.Input; got != c.want {
+		if got := s.Facts(begin.Add(2*time.Second + c.age)).Handover.Used.Tokens.Input; got != c.want {
 			t.Errorf("%s: %d tokens, want %d", c.name, got, c.want)
 		}
 	}

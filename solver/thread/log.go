@@ -54,8 +54,8 @@ type NewEvent struct {
 	Data any
 }
 
-// Orders reports whether the event is a user's request.
-func (e NewEvent) Orders() bool {
+// IsRequest reports whether the event is a user's request.
+func (e NewEvent) IsRequest() bool {
 	switch e.Kind {
 	case KindControl, KindQuestion:
 		return true
@@ -136,7 +136,7 @@ type Cooldown struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model,omitempty"`
 	Effort  string `json:"effort,omitempty"`
-	policy.Rest
+	policy.Cooldown
 	Thread string `json:"thread"`
 }
 

@@ -15,15 +15,15 @@ import (
 // minPause separates polling from circles: the pause between two equal calls (issue 40).
 const minPause = 10 * time.Second
 
-// spoken is a parsed call: a shell command, or a tool with arguments.
-type spoken struct {
+// parsedCall is a parsed call: a shell command, or a tool with arguments.
+type parsedCall struct {
 	tool      string
 	arguments map[string]any // nil for none
 	command   string
 }
 
-func readCall(text string) spoken {
-	s := spoken{tool: text}
+func readCall(text string) parsedCall {
+	s := parsedCall{tool: text}
 	at := strings.Index(text, "{")
 	if at < 0 || json.Unmarshal([]byte(text[at:]), &s.arguments) != nil {
 		s.command = text // also a truncated call
@@ -45,7 +45,7 @@ func readCall(text string) spoken {
 func CallName(text string) string { return cmp.Or(readCall(text).command, text) }
 
 // waits reports whether the call's text shows a wait of at least minPause.
-func (s spoken) waits() bool {
+func (s parsedCall) waits() bool {
 	if s.command != "" {
 		return commandWaits(s.command)
 	}
@@ -53,7 +53,7 @@ func (s spoken) waits() bool {
 }
 
 // looks reports whether the call only reads a file.
-func (s spoken) looks() bool {
+func (s parsedCall) looks() bool {
 	if s.command != "" {
 		return false
 	}

@@ -1,4 +1,4 @@
-package orders
+package commands
 
 import (
 	"context"
@@ -109,11 +109,11 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 	if why := Cannot(order, s); why != "" {
 		return CannotError(why)
 	}
-	return give(ctx, db, order, t, s, by)
+	return appendCommand(ctx, db, order, t, s, by)
 }
 
-// give appends a command. A repetition before the thread's next event has no effect.
-func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Actor) error {
+// appendCommand appends a command. A repetition before the thread's next event has no effect.
+func appendCommand(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Actor) error {
 	f := thread.Feedback{
 		Source:  policy.FromButton,
 		Command: order,
@@ -215,7 +215,7 @@ func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Actor) (r
 	for _, t := range threads {
 		_, s, unread := thread.Load(ctx, db, t)
 		if unread == nil && stoppedByPause(s) {
-			unread = give(ctx, db, Resume, t, s, by)
+			unread = appendCommand(ctx, db, Resume, t, s, by)
 			if unread == nil {
 				resumed++
 			}

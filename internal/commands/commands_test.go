@@ -1,4 +1,4 @@
-package orders_test
+package commands_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -16,7 +16,7 @@ import (
 
 var (
 	at    = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
-	ada   = orders.Actor{Login: "ada", ID: 1001, Where: "on the pages", At: at}
+	ada   = commands.Actor{Login: "ada", ID: 1001, Where: "on the pages", At: at}
 	issue = thread.ID{Owner: "acme", Name: "widgets", Number: 7}
 )
 
@@ -78,8 +78,8 @@ func TestCommandWithoutEffectSaysWhy(t *testing.T) {
 			for _, e := range c.log {
 				happened(t, db, issue, e.kind, e.data)
 			}
-			for order, want := range map[string]string{orders.Retry: c.retry, orders.Stop: c.stop, orders.Resume: c.resume} {
-				why := orders.Cannot(order, state(t, db, issue))
+			for order, want := range map[string]string{commands.Retry: c.retry, commands.Stop: c.stop, commands.Resume: c.resume} {
+				why := commands.Cannot(order, state(t, db, issue))
 				if (want == "") != (why == "") || !strings.Contains(why, want) {
 					t.Errorf("%s: %q, want %q", order, why, want)
 				}
@@ -96,12 +96,12 @@ func TestEveryCommandIsCarriedOut(t *testing.T) {
 		var why, in string
 		switch {
 		case c.Effect == policy.Pauses:
-			why, in = fmt.Sprint(orders.OnRepository(t.Context(), db, c.Name, issue.Owner, issue.Name, ada)), "OnRepository"
+			why, in = fmt.Sprint(commands.OnRepository(t.Context(), db, c.Name, issue.Owner, issue.Name, ada)), "OnRepository"
 		case c.Page != "" || c.Shell != "":
-			why, in = orders.Cannot(c.Name, asked), "Cannot"
+			why, in = commands.Cannot(c.Name, asked), "Cannot"
 		}
 		if strings.Contains(why, "Pawl cannot carry out") {
-			t.Errorf("/pawl %s of policy/commands.go has no case in %s in internal/orders/orders.go", c.Name, in)
+			t.Errorf("/pawl %s of policy/commands.go has no case in %s in internal/commands/commands.go", c.Name, in)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestCommandBecomesTheCommentsEvent(t *testing.T) {
 	db := open(t)
 	happened(t, db, issue, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
 	for range 2 { // like a double click
-		if err := orders.OnThread(t.Context(), db, orders.Stop, issue, ada); err != nil {
+		if err := commands.OnThread(t.Context(), db, commands.Stop, issue, ada); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestCommandBecomesTheCommentsEvent(t *testing.T) {
 		t.Fatalf("%q after %d events", s.Stopped, s.Seq)
 	}
 	happened(t, db, issue, thread.KindDecision, thread.Decided{Seen: 3, Decision: policy.Decision{Action: policy.DoStop, Rule: policy.RuleCancelled}})
-	if err := orders.OnThread(t.Context(), db, orders.Retry, issue, ada); err != nil {
+	if err := commands.OnThread(t.Context(), db, commands.Retry, issue, ada); err != nil {
 		t.Fatal(err)
 	}
 	s := state(t, db, issue)
@@ -129,8 +129,8 @@ func TestCommandBecomesTheCommentsEvent(t *testing.T) {
 	if err != nil || row.Queued != 1 {
 		t.Errorf("%d threads are due (%v), want this one", row.Queued, err)
 	}
-	var why orders.CannotError
-	if err := orders.OnThread(t.Context(), db, orders.Retry, issue, ada); !errors.As(err, &why) {
+	var why commands.CannotError
+	if err := commands.OnThread(t.Context(), db, commands.Retry, issue, ada); !errors.As(err, &why) {
 		t.Errorf("a retry of what is on its way: %v", err)
 	}
 }
@@ -142,26 +142,26 @@ func TestUnpausedRepositoryContinues(t *testing.T) {
 		happened(t, db, id, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
 		happened(t, db, id, thread.KindDecision, decided(policy.DoStop, rule))
 	}
-	var why orders.CannotError
-	if _, err := orders.Unpause(t.Context(), db, "acme", "widgets", ada); !errors.As(err, &why) {
+	var why commands.CannotError
+	if _, err := commands.Unpause(t.Context(), db, "acme", "widgets", ada); !errors.As(err, &why) {
 		t.Errorf("what is not paused was unpaused: %v", err)
 	}
-	if err := orders.Pause(t.Context(), db, "acme", "widgets", ada); err != nil {
+	if err := commands.Pause(t.Context(), db, "acme", "widgets", ada); err != nil {
 		t.Fatal(err)
 	}
-	if by, err := orders.PausedBy(t.Context(), db, "acme", "widgets"); err != nil || by == nil || by.By != "ada" || by.Where != "on the pages" {
+	if by, err := commands.PausedBy(t.Context(), db, "acme", "widgets"); err != nil || by == nil || by.By != "ada" || by.Where != "on the pages" {
 		t.Errorf("paused by %+v (%v)", by, err)
 	}
-	if err := orders.Pause(t.Context(), db, "acme", "widgets", ada); !errors.As(err, &why) {
+	if err := commands.Pause(t.Context(), db, "acme", "widgets", ada); !errors.As(err, &why) {
 		t.Errorf("it was paused twice: %v", err)
 	}
-	if n, err := orders.Unpause(t.Context(), db, "acme", "widgets", ada); err != nil || n != 1 {
+	if n, err := commands.Unpause(t.Context(), db, "acme", "widgets", ada); err != nil || n != 1 {
 		t.Errorf("%d threads go on (%v), want the one that stopped for it", n, err)
 	}
 	if !state(t, db, issue).Open() || state(t, db, other).Open() {
 		t.Error("not the thread that stopped for it goes on")
 	}
-	if by, err := orders.PausedBy(t.Context(), db, "acme", "widgets"); err != nil || by != nil {
+	if by, err := commands.PausedBy(t.Context(), db, "acme", "widgets"); err != nil || by != nil {
 		t.Errorf("still paused by %+v (%v)", by, err)
 	}
 	if row, err := db.Threads(t.Context(), 10); err != nil || len(row) != 2 {
@@ -171,11 +171,11 @@ func TestUnpausedRepositoryContinues(t *testing.T) {
 
 func TestBreakersAndDeliveriesAreLoggedByUser(t *testing.T) {
 	db := open(t)
-	var why orders.CannotError
-	if err := orders.CloseBreaker(t.Context(), db, "main", ada); !errors.As(err, &why) {
+	var why commands.CannotError
+	if err := commands.CloseBreaker(t.Context(), db, "main", ada); !errors.As(err, &why) {
 		t.Errorf("a breaker that is not there was closed: %v", err)
 	}
-	if _, err := orders.RetryDelivery(t.Context(), db, "a", ada); !errors.As(err, &why) {
+	if _, err := commands.RetryDelivery(t.Context(), db, "a", ada); !errors.As(err, &why) {
 		t.Errorf("a delivery that is not there is tried again: %v", err)
 	}
 	if _, err := db.Receive(t.Context(), thread.Delivery{GUID: "a", Event: "issues", Payload: []byte("{}"), ReceivedAt: at}); err != nil {
@@ -189,12 +189,12 @@ func TestBreakersAndDeliveriesAreLoggedByUser(t *testing.T) {
 		err = db.AppendLeased(t.Context(), l, thread.Batch{Account: "main", Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Consecutive: 3} }})
 	}
 	if err == nil {
-		err = orders.CloseBreaker(t.Context(), db, "main", ada)
+		err = commands.CloseBreaker(t.Context(), db, "main", ada)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := orders.RetryDelivery(t.Context(), db, "a", ada); err != nil || n != 1 {
+	if n, err := commands.RetryDelivery(t.Context(), db, "a", ada); err != nil || n != 1 {
 		t.Errorf("%d deliveries (%v), want one", n, err)
 	}
 	events, err := db.Events(t.Context(), thread.ServerLog(), 0)
@@ -210,13 +210,13 @@ func TestServerUnpauseSparesPausedRepositories(t *testing.T) {
 		happened(t, db, id, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
 		happened(t, db, id, thread.KindDecision, decided(policy.DoStop, policy.RulePaused))
 	}
-	if err := orders.Pause(t.Context(), db, "acme", "two", ada); err != nil {
+	if err := commands.Pause(t.Context(), db, "acme", "two", ada); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := orders.Lift(t.Context(), db, ada); err != nil || n != 1 || !state(t, db, thread.ID{Owner: "acme", Name: "one", Number: 1}).Open() {
+	if n, err := commands.Lift(t.Context(), db, ada); err != nil || n != 1 || !state(t, db, thread.ID{Owner: "acme", Name: "one", Number: 1}).Open() {
 		t.Errorf("%d threads go on (%v), want the one of the other repository", n, err)
 	}
-	if n, err := orders.Unpause(t.Context(), db, "acme", "two", ada); err != nil || n != 1 {
+	if n, err := commands.Unpause(t.Context(), db, "acme", "two", ada); err != nil || n != 1 {
 		t.Errorf("%d threads go on (%v), want the one that was left alone", n, err)
 	}
 }
