@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestADeliveryForADamagedThreadIsHandledOnce(t *testing.T) {
+func TestDamagedThreadsDeliveryIsHandledOnce(t *testing.T) {
 	w := newHouse(t)
 	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "/pawl solve")
 	w.Must(err)

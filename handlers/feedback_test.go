@@ -240,7 +240,7 @@ func TestAssignmentAndReviewRequestAskPawl(t *testing.T) {
 	})
 }
 
-func TestAnEditedCommentCountsOnlyWhenItsAuthorEditedIt(t *testing.T) {
+func TestOnlyAuthorsEditsCount(t *testing.T) {
 	w := newHouse(t)
 	w.Must(w.GitHub.AddUser("bob", 1003, map[string]string{houseRepo: "admin"}))
 	issue := w.Issue("Please.")
@@ -257,7 +257,7 @@ func TestAnEditedCommentCountsOnlyWhenItsAuthorEditedIt(t *testing.T) {
 	})
 }
 
-func TestADescriptionEditCountsOnlyWhenItsContentChanged(t *testing.T) {
+func TestUnchangedDescriptionEditIsIgnored(t *testing.T) {
 	w := newHouse(t)
 	const body = "Please add a second line to a.txt.\n\n- [ ] line two\n- [ ] nothing else\n"
 	const more = "Please add a second line to a.txt.\n\n- [ ] line two\n- [ ] a THIRD line\n"

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestATextRefersToPawlsWorkByBranchAndPullRequestOnly(t *testing.T) {
+func TestReferencesAreBranchesAndPullRequests(t *testing.T) {
 	of := thread.State{Attempts: []thread.Attempt{{Pull: 12}, {}}}
 	for text, want := range map[string]bool{
 		"as in #12": true,
@@ -28,7 +28,7 @@ func TestATextRefersToPawlsWorkByBranchAndPullRequestOnly(t *testing.T) {
 	}
 }
 
-func TestAnAttemptRanAtATime(t *testing.T) {
+func TestAttemptRanAtATime(t *testing.T) {
 	began := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	s := thread.State{Attempts: []thread.Attempt{{At: began, EndedAt: began.Add(time.Hour)}}}
 	for after, want := range map[time.Duration]bool{

@@ -95,7 +95,7 @@ func TestNoPayloadMakesAHandlerPanic(t *testing.T) {
 	})
 }
 
-func TestAButtonPressNamesItsButton(t *testing.T) {
+func TestButtonPressNamesItsButton(t *testing.T) {
 	const run = `"check_run": {"external_id": "pawl/severity:acme/widgets#7", "app": {"id": 1}}, "repository": {"full_name": "Acme/widgets"}`
 	for _, tc := range []struct{ payload, button, note string }{
 		{`{"action": "requested_action", "requested_action": {"identifier": "stop"}, ` + run + `}`, "stop", ""},
@@ -146,7 +146,7 @@ func TestUnreadFieldsMayBeInvalid(t *testing.T) {
 }
 
 // Of a suspension GitHub names no repositories (octokit/webhooks, installation/suspend).
-func TestAnInstallationIsOfItsRepositoriesOrOfTheWholeAccount(t *testing.T) {
+func TestInstallationCoversRepositoriesOrTheAccount(t *testing.T) {
 	const account = `"installation": {"id": 5, "account": {"id": 1, "login": "acme"}}, "sender": {"login": "ada"}`
 	const two = `"repositories": [{"id": 1, "full_name": "acme/widgets"}, {"id": 2, "full_name": "acme/gadgets"}, {"id": 3, "full_name": "odd"}, {"id": 4, "full_name": "odd/"}]`
 	for _, tt := range []struct {
@@ -189,7 +189,7 @@ func TestRenamingWithoutTheOldNameIsIgnored(t *testing.T) {
 	}
 }
 
-func TestATransferIsARenaming(t *testing.T) {
+func TestTransferIsARename(t *testing.T) {
 	const repo = `"repository": {"name": "widgets", "full_name": "new/widgets", "owner": {"login": "new"}}`
 	for was, want := range map[string]string{
 		`{"organization": {"login": "acme"}}`: "acme/widgets",

@@ -33,7 +33,7 @@ func TestOnlyARevokedAuthorizationSignsOut(t *testing.T) {
 	}
 }
 
-func TestAPayloadWithoutASenderIsIgnored(t *testing.T) {
+func TestPayloadWithoutASenderIsIgnored(t *testing.T) {
 	const comment = `"comment": {"id": 4, "body": "/pawl solve", "user": {"id": 1, "login": "ada"}}`
 	const run = `"check_run": {"external_id": "pawl:acme/widgets#7", "check_suite": {"head_branch": "pawl/issue-7"}}`
 	const issue, pull = `"issue": {"number": 7}`, `"pull_request": {"number": 7}`

@@ -144,7 +144,7 @@ func TestARevertPushedByHandIsFoundByItsCommit(t *testing.T) {
 	w.wantSignals(issue, fmt.Sprintf("reverted #%d by ada %.7s", pull, own))
 }
 
-func TestTheWordsOfAReleaseNoteRevertNothing(t *testing.T) {
+func TestReleaseNotesRevertNothing(t *testing.T) {
 	r := forge.Repo{Owner: "acme", Name: "widgets"}
 	for text, want := range map[string][]int{
 		"Reverts acme/widgets#7":               {7},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheTableOfCommands compares the README's table with Commands.
-func TestTheTableOfCommands(t *testing.T) {
+// TestCommandTable compares the README's table with Commands.
+func TestCommandTable(t *testing.T) {
 	const head = "| command | does |\n|---|---|\n"
 	var table strings.Builder
 	table.WriteString(head)
@@ -43,7 +43,7 @@ func TestEveryCommandIsExplained(t *testing.T) {
 	}
 }
 
-func TestAMistypedCommandHasANearest(t *testing.T) {
+func TestMistypedCommandHasANearest(t *testing.T) {
 	for word, want := range map[string]string{
 		"slove": "solve", "Solve": "solve", "retyr": "retry", "rety": "retry", "stopp": "stop", "esclate": "escalate",
 		"unpuase": "unpause", "ues": "use", "goo": "go", "statsu": "status", "resum": "resume",

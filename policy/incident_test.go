@@ -96,7 +96,7 @@ func TestThreeUsageLimitsCountOverThreads(t *testing.T) {
 	fourth.attemptsAre(t, 0, DoStop, "usage_limit_breaker")
 }
 
-func TestADescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *testing.T) {
+func TestEditedDescriptionRestartsOnlyWithNewContent(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		feedback bool // what package feedback says of the edit

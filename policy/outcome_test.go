@@ -57,8 +57,8 @@ func TestEveryEndingHasOneOutcome(t *testing.T) {
 	}
 }
 
-// TestTheTableOfOutcomes holds docs/verdicts.md to the meanings of all outcomes.
-func TestTheTableOfOutcomes(t *testing.T) {
+// TestOutcomeTable holds docs/verdicts.md to the meanings of all outcomes.
+func TestOutcomeTable(t *testing.T) {
 	const path = "../docs/verdicts.md"
 	const head = "outcome | means | what follows\n---|---|---\n"
 	named := regexp.MustCompile("`([a-z_]+)`")
@@ -83,8 +83,8 @@ func TestTheTableOfOutcomes(t *testing.T) {
 	holdsTable(t, path, head, table.String())
 }
 
-// TestTheTableOfVerifications finds a row for each verification in docs/verdicts.md.
-func TestTheTableOfVerifications(t *testing.T) {
+// TestVerificationTable finds a row for each verification in docs/verdicts.md.
+func TestVerificationTable(t *testing.T) {
 	page, err := os.ReadFile("../docs/verdicts.md")
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 // rules are the constants of the type Rule.
 func rules(t *testing.T) []Rule { return constants[Rule](t, "rule.go", "Rule") }
 
-// TestTheTableOfRules holds docs/verdicts.md to the words of the rules that neither a title nor an outcome explains,
+// TestRuleTable holds docs/verdicts.md to the words of the rules that neither a title nor an outcome explains,
 // in the order of the constants.
-func TestTheTableOfRules(t *testing.T) {
+func TestRuleTable(t *testing.T) {
 	const path = "../docs/verdicts.md"
 	const head = "rule | decides | when\n---|---|---\n"
 	var table strings.Builder

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestActsThatSayWhatTheAgentSaid(t *testing.T) {
+func TestActsReportWhatTheAgentSaid(t *testing.T) {
 	draft := func(file string) scenario {
 		return scenario{files: map[string]string{"a.txt": "one\n", ".github/pawl.yml": file}, agent: testrig.PlainAgent, play: aLine}
 	}
@@ -63,7 +63,7 @@ func TestActsThatSayWhatTheAgentSaid(t *testing.T) {
 	})
 }
 
-func TestThePullRequestsTitleFollowsTheWork(t *testing.T) {
+func TestPullRequestsTitleFollowsTheWork(t *testing.T) {
 	t.Parallel()
 	a := newActs(t, nil)
 	script := testrig.Saying(t, "", "TITLE: feat: count to COUNT\nDone.")

@@ -43,7 +43,7 @@ func askedFor(t *testing.T) *acts {
 	return a
 }
 
-func TestAStopBetweenDecisionAndAttemptIsObeyed(t *testing.T) {
+func TestStopBeforeTheAttemptIsObeyed(t *testing.T) {
 	t.Parallel()
 	a := askedFor(t)
 	a.Agent("exec sleep 600\n", "")
@@ -59,7 +59,7 @@ func TestAStopBetweenDecisionAndAttemptIsObeyed(t *testing.T) {
 	}
 }
 
-func TestAPullRequestThatWasClosedBeforeItWasLoggedIsNotOpenedAgain(t *testing.T) {
+func TestClosedUnloggedPullRequestIsNotReopened(t *testing.T) {
 	t.Parallel()
 	a := askedFor(t)
 	a.dies(func(b thread.Batch) bool { return b.Alias != 0 })
@@ -74,7 +74,7 @@ func TestAPullRequestThatWasClosedBeforeItWasLoggedIsNotOpenedAgain(t *testing.T
 	}
 }
 
-func TestAnEditThatWasNotLoggedIsUndoneWithWhatItShowed(t *testing.T) {
+func TestUnloggedEditIsCorrected(t *testing.T) {
 	t.Parallel()
 	a := askedFor(t)
 	a.Must(a.solver.Step(t.Context(), widgets(1)))

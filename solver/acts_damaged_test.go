@@ -32,7 +32,7 @@ func (a *acts) count(query string) (n int) {
 	return n
 }
 
-func TestADamagedThreadAppendsNothingAndAsksGitHubRarely(t *testing.T) {
+func TestDamagedThreadAppendsNothing(t *testing.T) {
 	answers := func(status int) func(a *acts) error {
 		return func(a *acts) error {
 			a.World.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/issues/{number}/comments", Times: -1, Status: status, Message: "Resource not accessible by integration"})
@@ -81,7 +81,7 @@ func TestADamagedThreadAppendsNothingAndAsksGitHubRarely(t *testing.T) {
 	}
 }
 
-func TestAStepThatPanicsIsReportedOnce(t *testing.T) {
+func TestPanickingStepIsReportedOnce(t *testing.T) {
 	for _, kind := range []thread.Kind{thread.KindDecision, thread.KindAttemptStarted} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

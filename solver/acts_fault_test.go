@@ -35,7 +35,7 @@ func madeAt(path string) time.Time {
 
 func cloneOf(a *acts) string { return filepath.Join(a.cfg.DataDir, "repos", "acme", "widgets.git") }
 
-func TestADamagedCloneIsReplaced(t *testing.T) {
+func TestDamagedCloneIsReplaced(t *testing.T) {
 	for name, damage := range map[string]func(a *acts) error{
 		"no packs":          func(a *acts) error { return os.RemoveAll(filepath.Join(cloneOf(a), "objects", "pack")) },
 		"no objects":        func(a *acts) error { return os.RemoveAll(filepath.Join(cloneOf(a), "objects")) },
@@ -77,7 +77,7 @@ func TestADamagedCloneIsReplaced(t *testing.T) {
 	}
 }
 
-func TestACloneDamagedWhileAnAttemptRunsIsReplacedAfterIt(t *testing.T) {
+func TestCloneDamagedByAnAttemptIsReplaced(t *testing.T) {
 	for name, damage := range map[string]string{
 		"an empty HEAD":    ": > HEAD",
 		"empty references": "find refs -type f -exec truncate -s 0 {} +",
@@ -99,7 +99,7 @@ func TestACloneDamagedWhileAnAttemptRunsIsReplacedAfterIt(t *testing.T) {
 	}
 }
 
-func TestACloneDamagedAgainWithinAnHourIsReported(t *testing.T) {
+func TestRepeatedCloneDamageIsReported(t *testing.T) {
 	t.Parallel()
 	a := newActs(t, nil)
 	a.Agent(testrig.PlainAgent, "")
@@ -113,7 +113,7 @@ func TestACloneDamagedAgainWithinAnHourIsReported(t *testing.T) {
 	}
 }
 
-func TestAStepThatFailsAgainAndAgainIsReportedOnce(t *testing.T) {
+func TestRepeatedFailureIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	a := askedFor(t)
 	broken := errors.New("the hook said no")

@@ -34,7 +34,7 @@ func (o *overtaken) AcquireProbe(ctx context.Context, l thread.Lease, account st
 	return o.Store.AcquireProbe(ctx, l, account, most)
 }
 
-func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
+func TestProbesLimitHoldsTheNextThread(t *testing.T) {
 	t.Parallel()
 	a := askedFor(t)
 	ctx, now := t.Context(), a.Clock.Now()

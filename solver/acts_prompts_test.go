@@ -123,7 +123,7 @@ func TestActsWithAContext(t *testing.T) {
 	})
 }
 
-func TestAnAgentSeesThePicturesThatPeopleAttached(t *testing.T) {
+func TestAgentSeesAttachedPictures(t *testing.T) {
 	t.Parallel()
 	a := newActs(t, nil)
 	a.Must(a.World.AddUser("eve", 1004, nil))

@@ -114,7 +114,7 @@ func (a *acts) forcePush(from string) {
 	a.Must(err)
 }
 
-func TestActsOnABranchThatWasRewritten(t *testing.T) {
+func TestActsOnARewrittenBranch(t *testing.T) {
 	bot := "policy: {allowed_bots: [77]}\n"
 	review := func(a *acts) int {
 		a.Must(a.World.AddBot("helper[bot]", 77))

@@ -141,7 +141,7 @@ exit 1
 	})
 }
 
-func TestEscalateAndUseChooseWhoWorks(t *testing.T) {
+func TestEscalateAndUseChooseTheBackend(t *testing.T) {
 	t.Parallel()
 	a := newActs(t, nil)
 	a.Agent("cat > /dev/null; echo \"$PAWL_EFFORT\" >> \"$CTRL/efforts\"\nif [ \"$PAWL_EFFORT\" = high ]; then echo two >> a.txt; fi\n",

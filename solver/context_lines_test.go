@@ -6,7 +6,7 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-func TestARemarkSaysItsLinesAndWhetherItSuggestsOthers(t *testing.T) {
+func TestRemarkNamesLinesAndSuggestions(t *testing.T) {
 	for want, in := range map[string]struct {
 		thread forge.ReviewThread
 		words  string

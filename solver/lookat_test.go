@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestResultsOfChecksPostponeTheLookForTenMinutesAtMost(t *testing.T) {
+func TestCheckResultsPostponeTheLookForTenMinutes(t *testing.T) {
 	first := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		last, now time.Duration // since the first failure

@@ -27,12 +27,12 @@ var (
 	trail     = flag.Bool("trail", false, "print what happens in each of them")
 )
 
-// TestNoSequenceOfEventsFaultsAndCrashesRunsAwayOrGetsStuck lets people, agents, a
+// TestNoSequenceRunsAwayOrGetsStuck lets people, agents, a
 // failing GitHub, git server and database, and nodes that die do what they do in
 // random order, in virtual time, on the real solver, policy and store. What must
 // hold is in property_check_test.go; above all that every thread comes to rest
 // when the faults are over.
-func TestNoSequenceOfEventsFaultsAndCrashesRunsAwayOrGetsStuck(t *testing.T) {
+func TestNoSequenceRunsAwayOrGetsStuck(t *testing.T) {
 	base := base{newImage(t), newKey(t), t.TempDir()}
 	if testing.Short() {
 		*seeds = min(*seeds, 100)
@@ -56,9 +56,9 @@ func TestNoSequenceOfEventsFaultsAndCrashesRunsAwayOrGetsStuck(t *testing.T) {
 	}
 }
 
-// TestSequencesThatFoundAFaultHold plays seeds beyond those of make test: in 70009 a stop comes while GitHub's limit holds
+// TestSequencesOfPastFaultsPass plays seeds beyond those of make test: in 70009 a stop comes while GitHub's limit holds
 // up the discussion.
-func TestSequencesThatFoundAFaultHold(t *testing.T) {
+func TestSequencesOfPastFaultsPass(t *testing.T) {
 	base := base{newImage(t), newKey(t), t.TempDir()}
 	for _, seed := range []uint64{50607, 70009} {
 		try(t, seed, base)

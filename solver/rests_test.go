@@ -24,8 +24,8 @@ func (r resting) Cooldowns(_ context.Context, repo string) (map[string][]thread.
 	return map[string][]thread.Cooldown{repo: r.all[repo]}, nil
 }
 
-// TestACooldownIsOfWhatRanAndWhereItRan: another model, another effort and, unless it reaches further, another repository are free.
-func TestACooldownIsOfWhatRanAndWhereItRan(t *testing.T) {
+// TestCooldownAppliesToItsArmAndRepository: another model, another effort and, unless it reaches further, another repository are free.
+func TestCooldownAppliesToItsArmAndRepository(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	store := resting{all: map[string][]thread.Cooldown{"o/a": {{Backend: "codex", Model: "m", Effort: "low", Cooldown: policy.Cooldown{Class: policy.Runaway, Until: now.Add(time.Hour)}}}}}
 	s := &Solver{Env: attempt.Env{Store: store}}

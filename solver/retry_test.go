@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRetriesWaitLongerAndAtMostFiveMinutesForADay(t *testing.T) {
+func TestRetriesWaitUpToFiveMinutesForADay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inARow := rapid.IntRange(1, 10_000).Draw(t, "in a row")
 		full := retryCap
@@ -25,7 +25,7 @@ func TestRetriesWaitLongerAndAtMostFiveMinutesForADay(t *testing.T) {
 	})
 }
 
-func TestAFailingStepIsTriedOftenForAboutADay(t *testing.T) {
+func TestFailingStepIsRetriedOftenForADay(t *testing.T) {
 	sum := time.Duration(0)
 	for n := 1; n < oftenTries; n++ {
 		sum += afterFailure(n)
@@ -35,7 +35,7 @@ func TestAFailingStepIsTriedOftenForAboutADay(t *testing.T) {
 	}
 }
 
-func TestOnlyAStopFreesAStepAtOnce(t *testing.T) {
+func TestOnlyAStopRetriesAtOnce(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))

@@ -16,10 +16,10 @@ import (
 // are spread over so long: twice their even share and some for chance.
 func crowd(spread time.Duration) int { return 2*100/int(spread/time.Second) + 10 }
 
-// TestThreadsThatAreReleasedTogetherDoNotStartTogether: those that wait for the
+// TestReleasedThreadsStartSpreadOut: those that wait for the
 // same probe look again over ten seconds, and those of one batch of the queue start
 // over five.
-func TestThreadsThatAreReleasedTogetherDoNotStartTogether(t *testing.T) {
+func TestReleasedThreadsStartSpreadOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.StringMatching(`[a-z]{1,12}`).Draw(t, "owner")
 		first := rapid.IntRange(1, 100_000).Draw(t, "first number")

@@ -63,7 +63,7 @@ func TestOneNodeCatchesUp(t *testing.T) {
 }
 
 // What the look itself took in must not put the reconciliation off until the next.
-func TestTheReconciliationFollowsTheDeliveriesInTheSameLook(t *testing.T) {
+func TestReconciliationFollowsTheDeliveries(t *testing.T) {
 	w := newHouse(t)
 	thread := w.Issue("Please.")
 	w.GitHub.Drop("issue_comment", 1)

@@ -24,7 +24,7 @@ const payloadRoute = "GET /app/hook/deliveries/{id}"
 // GitHub keeps the deliveries of the last three days, of which those of 70 hours
 // are taken in; the first of an outage of 71 hours are found by the
 // reconciliation.
-func TestAnOutageOf71HoursIsMadeGoodOnceAndWhole(t *testing.T) {
+func TestOutageOf71HoursIsMadeGoodOnce(t *testing.T) {
 	needs.All(t, "an outage of 71 hours")
 	w := newHouse(t)
 	var threads []thread.ID
@@ -160,7 +160,7 @@ func TestFailedListDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestALookEndsWhereTheLastOneBegan(t *testing.T) {
+func TestLookEndsWhereTheLastBegan(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	for i := range 250 {
@@ -223,7 +223,7 @@ func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
 }
 
 // A delivery says who did something, and the reconciliation may not know.
-func TestTheReconciliationWaitsForTheDeliveriesButNotForever(t *testing.T) {
+func TestReconciliationWaitsOnceForDeliveries(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	w.GitHub.Drop("issue_comment", 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestACommentThatNeverFiredIsFoundOnce(t *testing.T) {
+func TestMissedCommentIsFoundOnce(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	c := w.watcher()
@@ -36,7 +36,7 @@ func TestACommentThatNeverFiredIsFoundOnce(t *testing.T) {
 	}
 }
 
-func TestAWebhookAfterTheReconciliationHasNoSecondEffect(t *testing.T) {
+func TestWebhookAfterReconciliationHasNoEffect(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Pull()
 	c := w.watcher()
@@ -69,7 +69,7 @@ func unnamed(text string) string {
 	return "- " + text + ": " + "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
 }
 
-func TestTheReconciliationAfterWebhooksFindsNothing(t *testing.T) {
+func TestReconciliationAfterWebhooksFindsNothing(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Pull()
 	id, err := w.GitHub.Comment(houseRepo, issue.Number, "mallory", "/pawl retr")
@@ -164,7 +164,7 @@ func TestRemarksBeforeTheFirstStartAreIgnored(t *testing.T) {
 	w.reconciled(c, 0)
 }
 
-func TestALostEndAndReturnAndHeadAreFound(t *testing.T) {
+func TestMissedStateChangesAreFound(t *testing.T) {
 	w := newHouse(t)
 	issue, pull := w.Issue("Please."), w.Pull()
 	c := w.watcher()
@@ -199,7 +199,7 @@ func TestALostEndAndReturnAndHeadAreFound(t *testing.T) {
 	}
 }
 
-func TestARepositoryWithoutChangesCostsOneRequest(t *testing.T) {
+func TestUnchangedRepositoryCostsOneRequest(t *testing.T) {
 	w := newHouse(t)
 	for range 3 {
 		w.Issue("Please.")
@@ -232,7 +232,7 @@ func (m *meeting) Append(ctx context.Context, t thread.ID, wake bool, events ...
 	return m.Store.Append(ctx, t, wake, events...)
 }
 
-func TestAWebhookDuringTheReconciliationCountsOnce(t *testing.T) {
+func TestWebhookDuringReconciliationCountsOnce(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	at := &meeting{Store: w.Store}
@@ -293,7 +293,7 @@ func TestFailingThreadBlocksNoOther(t *testing.T) {
 	}
 }
 
-func TestALogThatCannotBeReadHidesNoRepository(t *testing.T) {
+func TestUnreadableLogHidesNoRepository(t *testing.T) {
 	w := newHouse(t)
 	good, bad := w.Issue("Please."), w.Issue("Please.")
 	_, err := w.Store.Append(t.Context(), bad, false, thread.NewEvent{Kind: thread.KindDecision, At: w.Now(), Data: "no decision"})

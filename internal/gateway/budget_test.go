@@ -16,9 +16,9 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// TestParallelCallsDoNotPassTheBudgetTogether sends as many calls at once as an
+// TestConcurrentCallsStayWithinTheBudget sends as many calls at once as an
 // agent may, each of which takes twice the budget.
-func TestParallelCallsDoNotPassTheBudgetTogether(t *testing.T) {
+func TestConcurrentCallsStayWithinTheBudget(t *testing.T) {
 	for name, set := range map[string]func(*Grant){
 		"tokens": func(g *Grant) { g.MaxTokens = 1000 },
 		"money": func(g *Grant) {
@@ -43,7 +43,7 @@ func TestParallelCallsDoNotPassTheBudgetTogether(t *testing.T) {
 	}
 }
 
-func TestACallThatWaitsForTheBudgetLeavesWithItsClient(t *testing.T) {
+func TestWaitingCallEndsWithItsClient(t *testing.T) {
 	hold, held := make(chan struct{}), make(chan struct{})
 	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 		close(held)
@@ -74,8 +74,8 @@ func TestACallThatWaitsForTheBudgetLeavesWithItsClient(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatAModelBeganIsBooked has agents hang up before the headers, before an event and after one.
-func TestOnlyWhatAModelBeganIsBooked(t *testing.T) {
+// TestOnlyBegunAnswersAreBooked has agents hang up before the headers, before an event and after one.
+func TestOnlyBegunAnswersAreBooked(t *testing.T) {
 	body := `{"model":"m","stream":true,"messages":"` + strings.Repeat("x", 4000) + `"}`
 	for name, c := range map[string]struct {
 		events []string
@@ -115,8 +115,8 @@ func TestOnlyWhatAModelBeganIsBooked(t *testing.T) {
 	}
 }
 
-// TestArgumentsOfToolsCountWhereAStreamBreaksOff has streams end in the middle of a call.
-func TestArgumentsOfToolsCountWhereAStreamBreaksOff(t *testing.T) {
+// TestBrokenStreamCountsToolArguments has streams end in the middle of a call.
+func TestBrokenStreamCountsToolArguments(t *testing.T) {
 	long := strings.Repeat("y", 4000)
 	for name, c := range map[string]struct {
 		protocol string
@@ -140,7 +140,7 @@ func TestArgumentsOfToolsCountWhereAStreamBreaksOff(t *testing.T) {
 	}
 }
 
-func TestTheMostThatACallMayCostIsReadFromItsRequest(t *testing.T) {
+func TestMaximumOutputIsReadFromTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		kind callKind
 		body string
@@ -161,7 +161,7 @@ func TestTheMostThatACallMayCostIsReadFromItsRequest(t *testing.T) {
 	}
 }
 
-func TestALargeBodyArrivesWhole(t *testing.T) {
+func TestLargeBodyArrivesWhole(t *testing.T) {
 	body := `{"model":"m","messages":"` + strings.Repeat("x", largeRequest) + `"}`
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)
@@ -177,7 +177,7 @@ func TestALargeBodyArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestCacheWritesHaveTheirPrice(t *testing.T) {
+func TestCacheWritesHaveTheirOwnPrice(t *testing.T) {
 	for _, c := range []struct {
 		price config.Price
 		kept  string

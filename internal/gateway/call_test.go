@@ -18,7 +18,7 @@ import (
 
 const okMessage = `{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":5,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":7}}`
 
-func TestTheKeyReplacesTheTokenWhereverTheCLIPutsIt(t *testing.T) {
+func TestKeyReplacesTheTokenInEveryHeader(t *testing.T) {
 	for _, c := range []struct {
 		protocol          string
 		path, header      string
@@ -64,7 +64,7 @@ func TestTheKeyReplacesTheTokenWhereverTheCLIPutsIt(t *testing.T) {
 	}
 }
 
-func TestOnlyTheListedPathsAreThere(t *testing.T) {
+func TestOnlyListedPathsAreServed(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	for _, c := range []struct {
 		protocol string
@@ -94,7 +94,7 @@ func TestOnlyTheListedPathsAreThere(t *testing.T) {
 	}
 }
 
-func TestABaseURLMayHaveAPath(t *testing.T) {
+func TestBaseURLMayHaveAPath(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	for _, c := range []struct {
 		protocol         string
@@ -117,8 +117,8 @@ func TestABaseURLMayHaveAPath(t *testing.T) {
 	}
 }
 
-// TestATokenIsKnownOnItsOwnListenerOnly until its attempt is over.
-func TestATokenIsKnownOnItsOwnListenerOnly(t *testing.T) {
+// TestTokenIsValidOnItsListenerOnly until its attempt is over.
+func TestTokenIsValidOnItsListenerOnly(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s, other := open(t, Anthropic, p.URL, nil), open(t, Anthropic, p.URL, nil)
 	if !strings.HasPrefix(s.url, "http://127.0.0.1:") || len(s.Token()) < 43 || s.Token() == other.Token() {
@@ -142,8 +142,8 @@ func TestATokenIsKnownOnItsOwnListenerOnly(t *testing.T) {
 	}
 }
 
-// TestATokenIsGoodOnThisMachineOnly: the listener of an attempt cannot be reached by the machine's other addresses.
-func TestATokenIsGoodOnThisMachineOnly(t *testing.T) {
+// TestListenerIsLocal: the listener of an attempt cannot be reached by the machine's other addresses.
+func TestListenerIsLocal(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
@@ -195,7 +195,7 @@ func TestCloseEndsCallsInFlightAndCountsThem(t *testing.T) {
 	resp.Body.Close()
 }
 
-func TestTheKeyIsMaskedInWhatAProviderEchoes(t *testing.T) {
+func TestEchoedKeyIsMasked(t *testing.T) {
 	half := len(testKey) / 2
 	p := newProvider(t,
 		plain(400, `{"error":{"message":"Incorrect API key provided: `+testKey+`","type":"invalid_request_error","code":"invalid_api_key"}}`, "Set-Cookie", "a=b", "X-Request-Id", "r-"+testKey),
@@ -220,9 +220,9 @@ func TestTheKeyIsMaskedInWhatAProviderEchoes(t *testing.T) {
 	}
 }
 
-// TestABadAddressIsABadGateway has a provider redirect, refuse connections, and be no address at all: pawl run
+// TestBadAddressIsABadGateway has a provider redirect, refuse connections, and be no address at all: pawl run
 // takes the address from the environment, and nobody checks it before.
-func TestABadAddressIsABadGateway(t *testing.T) {
+func TestBadAddressIsABadGateway(t *testing.T) {
 	p := newProvider(t, plain(307, ``, "Location", "/elsewhere"))
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -237,7 +237,7 @@ func TestABadAddressIsABadGateway(t *testing.T) {
 	}
 }
 
-func TestBodiesThatNobodyReadsAreRefused(t *testing.T) {
+func TestUnreadableBodiesAreRefused(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	s := open(t, OpenAI, p.URL, nil)
 	if resp, body := s.post(t, "/v1/responses", strings.Repeat("x", 65<<20)); resp.StatusCode != 413 || !json.Valid([]byte(body)) {
@@ -251,7 +251,7 @@ func TestBodiesThatNobodyReadsAreRefused(t *testing.T) {
 	}
 }
 
-func TestEventsPassAsTheyCome(t *testing.T) {
+func TestEventsPassImmediately(t *testing.T) {
 	for most, kind := range map[int]string{0: "response.output_text.delta", 1 << 20: "response.function_call_arguments.delta"} {
 		seen := make(chan struct{})
 		p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
@@ -277,7 +277,7 @@ func TestEventsPassAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestOneAttemptCannotTakeAllConnections(t *testing.T) {
+func TestAttemptCannotTakeAllConnections(t *testing.T) {
 	hold := make(chan struct{})
 	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 		<-hold

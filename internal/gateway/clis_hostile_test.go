@@ -46,8 +46,8 @@ func (c hostileCLI) installed(t *testing.T) (bin string) {
 	return bin
 }
 
-// TestEveryCLIMeetsAHostileProvider: none of config's table is left out.
-func TestEveryCLIMeetsAHostileProvider(t *testing.T) {
+// TestEveryCLISurvivesAHostileProvider: none of config's table is left out.
+func TestEveryCLISurvivesAHostileProvider(t *testing.T) {
 	for _, kind := range config.CLIs() {
 		if !slices.ContainsFunc(hostileCLIs, func(c hostileCLI) bool { return c.kind == kind }) {
 			t.Errorf("hostileCLIs lacks %s", kind)
@@ -67,10 +67,10 @@ const (
 	hostileTime, hostileStart = 40 * time.Second, 5 * time.Minute
 )
 
-// TestRealAgentsMeetAHostileProvider has the real CLIs, started as attempts start them, meet the behaviours through the
+// TestRealAgentsSurviveAHostileProvider has the real CLIs, started as attempts start them, meet the behaviours through the
 // gateway. A limit and a fruitless attempt end the run, as they end an attempt. Each behaviour is met by one CLI, in
 // turns, which come seldom to OpenCode; -every has every CLI meet each.
-func TestRealAgentsMeetAHostileProvider(t *testing.T) {
+func TestRealAgentsSurviveAHostileProvider(t *testing.T) {
 	needs.All(t, "the agent CLIs")
 	all := behaviours()
 	busy := make(chan struct{}, 4)
@@ -150,10 +150,10 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 	}
 }
 
-// TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds has each CLI meet a provider that is overloaded for good, which it
+// TestRealAgentsRetryRarelyAndWaitSeconds has each CLI meet a provider that is overloaded for good, which it
 // must leave after a few tries or be ended for, and one that asks to come back in two seconds, where nothing is to end it:
 // it waits itself, or leaves with the limit, which is the run's then.
-func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
+func TestRealAgentsRetryRarelyAndWaitSeconds(t *testing.T) {
 	needs.All(t, "the agent CLIs")
 	waits := map[string]bool{"claude": true, "gemini": true, "opencode": true} // codex leaves at once, qwen asks sixty seconds later
 	busy := make(chan struct{}, 3)

@@ -13,10 +13,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestRealAgentsLeaveWhenTheGatewayRefuses has the installed CLIs meet each refusal
+// TestRealAgentsEndWhenTheGatewayRefuses has the installed CLIs meet each refusal
 // of the gateway, after which they must leave instead of trying again. What they do
 // where it refuses nothing is tested in cmd/pawl.
-func TestRealAgentsLeaveWhenTheGatewayRefuses(t *testing.T) {
+func TestRealAgentsEndWhenTheGatewayRefuses(t *testing.T) {
 	p, err := fakeprovider.Start(fakeprovider.Options{Key: testKey})
 	if err != nil {
 		t.Fatal(err)

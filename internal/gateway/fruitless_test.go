@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestAnAttemptThatGetsNowhereIsToldOnce(t *testing.T) {
+func TestFruitlessAttemptIsReportedOnce(t *testing.T) {
 	const (
 		nothing = `{"choices":[{"message":{"role":"assistant","content":"","tool_calls":null},"finish_reason":"stop"}]}`
 		text    = `{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`
@@ -48,7 +48,7 @@ func TestAnAttemptThatGetsNowhereIsToldOnce(t *testing.T) {
 }
 
 // Where an empty answer is tried once more, the two are one: what the agent sees counts.
-func TestStreamsThatHoldNothingAreToldInEachProtocol(t *testing.T) {
+func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 	for name, w := range wires() {
 		empty, thinks, works := sse(w.stream("a", script{})...), sse(w.stream("a", script{thinking: "hm"})...), sse(w.stream("b", script{tool: "sh"})...)
 		for _, tc := range []struct {
@@ -93,8 +93,8 @@ func TestStreamsThatHoldNothingAreToldInEachProtocol(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatOnlyHangsUpGetsNowhere: what it hangs up on is not booked, so something else must bound it.
-func TestAnAgentThatOnlyHangsUpGetsNowhere(t *testing.T) {
+// TestHangingUpIsFruitless: what it hangs up on is not booked, so something else must bound it.
+func TestHangingUpIsFruitless(t *testing.T) {
 	started := make(chan struct{})
 	p := newProvider(t, func(_ http.ResponseWriter, r *http.Request) {
 		started <- struct{}{}

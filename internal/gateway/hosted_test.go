@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestHostedToolsAreTakenOutOfRequests has what the CLIs offer by themselves
+// TestHostedToolsAreRemoved has what the CLIs offer by themselves
 // work on, and refuses what is for nothing else.
-func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
+func TestHostedToolsAreRemoved(t *testing.T) {
 	const responses, messages, chat, gemini = "/v1/responses", "/v1/messages", "/v1/chat/completions", "/v1beta/models/m:generateContent"
 	for name, c := range map[string]struct {
 		path, body string
@@ -77,9 +77,9 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 	}
 }
 
-// TestEveryKnownToolOfTheProvidersIsTakenOut names what the providers' references of 2026-08 know, each beside a tool of
+// TestEveryKnownHostedToolIsRemoved names what the providers' references of 2026-08 know, each beside a tool of
 // the CLI's own and alone, and has what the CLIs run themselves stay as it is.
-func TestEveryKnownToolOfTheProvidersIsTakenOut(t *testing.T) {
+func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 	sent := func(protocol, path, body string) (int, string) {
 		t.Helper()
 		p := newProvider(t, plain(200, `{}`))
@@ -205,8 +205,8 @@ func TestUnknownFieldsPassUnchanged(t *testing.T) {
 	}
 }
 
-// TestToolsOfTomorrowAreTakenOut: whatever is not the agent's own is the provider's.
-func TestToolsOfTomorrowAreTakenOut(t *testing.T) {
+// TestUnknownToolsAreRemoved: whatever is not the agent's own is the provider's.
+func TestUnknownToolsAreRemoved(t *testing.T) {
 	for _, c := range protocols {
 		for tool := range strings.SplitSeq(`{"type":"teleport_20280101","name":"x"}
 			{"type":"vendor:deep_thought"}
@@ -241,8 +241,8 @@ func TestToolsOfTomorrowAreTakenOut(t *testing.T) {
 	}
 }
 
-// TestFieldsOfTomorrowAreRefusedByRule has fields that no provider knows ask for what is denied.
-func TestFieldsOfTomorrowAreRefusedByRule(t *testing.T) {
+// TestUnknownFieldsAreRefusedByRule has fields that no provider knows ask for what is denied.
+func TestUnknownFieldsAreRefusedByRule(t *testing.T) {
 	const (
 		hosted = "tools that the provider runs itself"
 		later  = "could not be counted"
@@ -330,8 +330,8 @@ func refusedFor(t *testing.T, protocol, path, body, what, why string) {
 	}
 }
 
-// TestTheOperatorMayAllowWhatStandsElsewhere, for agents that need it.
-func TestTheOperatorMayAllowWhatStandsElsewhere(t *testing.T) {
+// TestOperatorMayAllowReferences, for agents that need it.
+func TestOperatorMayAllowReferences(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	s := open(t, OpenAI, p.URL, func(g *Grant) { g.Provider.AllowRemote = true })
 	if resp, body := s.post(t, "/v1/responses", `{"model":"m","previous_response_id":"r","input":[{"type":"item_reference","id":"i"}]}`); resp.StatusCode != 200 {
@@ -339,8 +339,8 @@ func TestTheOperatorMayAllowWhatStandsElsewhere(t *testing.T) {
 	}
 }
 
-// TestOnlyTheModelsOfTheBackendAreAsked has aliases mean their models, as the CLIs write them.
-func TestOnlyTheModelsOfTheBackendAreAsked(t *testing.T) {
+// TestOnlyTheBackendsModelsAreAllowed has aliases mean their models, as the CLIs write them.
+func TestOnlyTheBackendsModelsAreAllowed(t *testing.T) {
 	for model, c := range map[string]struct{ yes, no string }{
 		"claude-opus-4-8": {"claude-opus-4-8 claude-opus-4-8-20260528 claude-haiku-4-5-20251001", "claude-opus-5 claude-sonnet-5 gpt-5"},
 		"opus[1m]":        {"claude-opus-4-8 claude-haiku-4-5 gpt-5-nano", "claude-sonnet-5 claude-fable-5"},
@@ -359,8 +359,8 @@ func TestOnlyTheModelsOfTheBackendAreAsked(t *testing.T) {
 	}
 }
 
-// TestAListOfNothingTakesNoMemory: sixteen calls of an attempt may be read at the same time.
-func TestAListOfNothingTakesNoMemory(t *testing.T) {
+// TestEmptyElementsTakeNoMemory: sixteen calls of an attempt may be read at the same time.
+func TestEmptyElementsTakeNoMemory(t *testing.T) {
 	zeros := "[" + strings.Repeat("0,", 1<<20) + "0]"
 	for name, body := range map[string]string{
 		"tools":       `{"tools":` + zeros + `}`,

@@ -115,9 +115,9 @@ func behaviours() map[string]behaviour {
 	}
 }
 
-// TestAHostileProviderIsToldAsWhatItIs has each protocol meet each behaviour: what the last call came to, which limit it
+// TestHostileProviderIsReported has each protocol meet each behaviour: what the last call came to, which limit it
 // is, and that nothing is booked where no model spoke.
-func TestAHostileProviderIsToldAsWhatItIs(t *testing.T) {
+func TestHostileProviderIsReported(t *testing.T) {
 	for what, c := range behaviours() {
 		for name, w := range wires() {
 			for _, held := range []int{0, 1 << 20} {

@@ -147,9 +147,9 @@ func lies() map[string]lie {
 	}
 }
 
-// TestAProviderThatLiesIsCaughtOrUnderstood has each protocol meet each lie, held back and not: what of it is an answer
+// TestLyingProviderIsHandled has each protocol meet each lie, held back and not: what of it is an answer
 // works, the rest is a lost connection in words, and nothing is booked that did not happen.
-func TestAProviderThatLiesIsCaughtOrUnderstood(t *testing.T) {
+func TestLyingProviderIsHandled(t *testing.T) {
 	for what, c := range lies() {
 		for name, w := range wires() {
 			for _, held := range []int{0, 1 << 20} {
@@ -241,8 +241,8 @@ func TestProvidersSpeakHTTP2(t *testing.T) {
 	}
 }
 
-// TestAClientThatLiesIsRefusedOrUnderstood sends bytes as no library would.
-func TestAClientThatLiesIsRefusedOrUnderstood(t *testing.T) {
+// TestLyingClientIsHandled sends bytes as no library would.
+func TestLyingClientIsHandled(t *testing.T) {
 	const body = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`
 	post := func(headers, body string) string {
 		return "POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Api-Key: TOKEN\r\n" + headers + "\r\n" + body

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
+func TestProvidersLimitsAreParsed(t *testing.T) {
 	at := testNow().Add(time.Hour)
 	unixAt := fmt.Sprint(at.Unix())
 	g := func(code int, status, message, details string) http.HandlerFunc {
@@ -116,7 +116,7 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 	}
 }
 
-func TestTheBudgetStopsTheNextCallInAWayThatCLIsTakeForFinal(t *testing.T) {
+func TestBudgetRefusalIsFinalForCLIs(t *testing.T) {
 	usage := map[string]string{
 		OpenAI: `{"object":"response","status":"completed","choices":[],"usage":{"input_tokens":90,"output_tokens":10,"prompt_tokens":90,"completion_tokens":10}}`, Anthropic: `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":90,"output_tokens":10}}`,
 		Gemini: `{"usageMetadata":{"promptTokenCount":90,"candidatesTokenCount":10}}`,
@@ -158,7 +158,7 @@ func TestTheBudgetStopsTheNextCallInAWayThatCLIsTakeForFinal(t *testing.T) {
 	}
 }
 
-func TestABudgetOfMoneyNeedsPrices(t *testing.T) {
+func TestCostBudgetNeedsPrices(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, func(g *Grant) { g.MaxCostUSD = 5 })
 	if resp, body := s.post(t, "/v1/messages", `{"model":"m"}`); resp.StatusCode != 400 || !strings.Contains(body, "no prices") {
@@ -166,7 +166,7 @@ func TestABudgetOfMoneyNeedsPrices(t *testing.T) {
 	}
 }
 
-func TestWhileTheBreakerIsOpenTheProviderIsNotCalled(t *testing.T) {
+func TestOpenBreakerCallsNoProvider(t *testing.T) {
 	in := testNow().Add(90 * time.Second)
 	for _, c := range []struct {
 		protocol       string

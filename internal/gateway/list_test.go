@@ -17,7 +17,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func TestAnAnswerWithoutAListTellsAWrongKeyFromOtherTrouble(t *testing.T) {
+func TestListErrorsNameAWrongKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   error // nil for one that is neither

@@ -24,8 +24,8 @@ func dial(t *testing.T, s *stand) net.Conn {
 	return c
 }
 
-// TestAnAttemptKeepsOnlySoManyConnections has one open more than it may and another work meanwhile.
-func TestAnAttemptKeepsOnlySoManyConnections(t *testing.T) {
+// TestAttemptsConnectionsAreLimited has one open more than it may and another work meanwhile.
+func TestAttemptsConnectionsAreLimited(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s, other := open(t, Anthropic, p.URL, nil), open(t, Anthropic, p.URL, nil)
 	for range maxConns {
@@ -44,9 +44,9 @@ func TestAnAttemptKeepsOnlySoManyConnections(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesThatWereSentMakeRoom has calls with bodies of unknown length
+// TestSentLargeBodiesReleaseTheirSlots has calls with bodies of unknown length
 // answered for long.
-func TestLargeBodiesThatWereSentMakeRoom(t *testing.T) {
+func TestSentLargeBodiesReleaseTheirSlots(t *testing.T) {
 	hold := make(chan struct{})
 	arrived := make(chan struct{}, 10)
 	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -80,9 +80,9 @@ func TestLargeBodiesThatWereSentMakeRoom(t *testing.T) {
 	}
 }
 
-// TestAnAttemptHoldsOnePlaceForLargeBodies has an attempt send two bodies that
+// TestAttemptHasOneLargeBodySlot has an attempt send two bodies that
 // do not end, and another one send its own.
-func TestAnAttemptHoldsOnePlaceForLargeBodies(t *testing.T) {
+func TestAttemptHasOneLargeBodySlot(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)
 	other := &stand{Session: s.Gateway.Open(Grant{Provider: config.Provider{Protocol: Anthropic, BaseURL: p.URL}, Limited: neverLimited})}

@@ -62,7 +62,7 @@ func TestTokensAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheUsageThatOnlyTheGatewayAskedForStaysHere(t *testing.T) {
+func TestRequestedUsageIsHiddenFromTheAgent(t *testing.T) {
 	answer := sse(data(`{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":null}`), data(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}`), data("[DONE]"))
 	p := newProvider(t, answer)
 	s := open(t, OpenAI, p.URL, nil)
@@ -82,7 +82,7 @@ func TestTheUsageThatOnlyTheGatewayAskedForStaysHere(t *testing.T) {
 	}
 }
 
-func TestALongRequestHasThePricesOfLongOnes(t *testing.T) {
+func TestLongRequestHasLongPrices(t *testing.T) {
 	p := config.Price{Model: "m", Input: 2, CachedInput: 1, CacheWrite: 3, Output: 10, LongOver: 1000, LongInput: 4, LongCachedInput: 2, LongOutput: 15}
 	for _, c := range []struct {
 		said tokens
@@ -98,8 +98,8 @@ func TestALongRequestHasThePricesOfLongOnes(t *testing.T) {
 	}
 }
 
-// TestTheProvidersOwnCostCounts, which a router tells, also for a model of which no price is known.
-func TestTheProvidersOwnCostCounts(t *testing.T) {
+// TestProvidersCostCounts, which a router tells, also for a model of which no price is known.
+func TestProvidersCostCounts(t *testing.T) {
 	for path, c := range map[string]struct{ protocol, answer string }{
 		"/v1/chat/completions": {OpenAI, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":9,"cost":0.25}}`},
 		"/v1/responses":        {OpenAI, `{"object":"response","status":"completed","usage":{"input_tokens":1000,"output_tokens":9,"cost":0.25}}`},

@@ -47,7 +47,7 @@ func split(t *testing.T, stream string, size, most int, see func(raw, data []byt
 	}
 }
 
-func TestEventsAreFoundHoweverTheyArrive(t *testing.T) {
+func TestEventsAreSplitInAnyPieces(t *testing.T) {
 	stream := "event: a\ndata: {\"x\":1}\n\n: comment\n\ndata: one\r\ndata:two\r\n\r\n\ndata: [DONE]"
 	want := []string{`{"x":1}`, "", "one\ntwo", "", "[DONE]"}
 	for size := 1; size <= len(stream); size++ {
@@ -59,7 +59,7 @@ func TestEventsAreFoundHoweverTheyArrive(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsTooLongPassesUnread(t *testing.T) {
+func TestTooLongEventPassesUnread(t *testing.T) {
 	long := "data: " + strings.Repeat("x", 100) + "\ndata: y\n\n"
 	stream := long + "data: z\n\n"
 	for size := 1; size <= len(stream); size++ {
@@ -118,7 +118,7 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-func TestWhatIsNoJSONIsNotRead(t *testing.T) {
+func TestInvalidJSONIsNotRead(t *testing.T) {
 	for _, text := range []string{
 		``, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":tru}`, `{"a":"}`, `{a:1}`, `{"a":]}`, `{,"a":1}`, `{'a':1}`, `{"a":[{b:1}]}`,
 		strings.Repeat("[", manyBrackets+1), strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20), // too deep for a stack

@@ -8,9 +8,9 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestWhatARequestBringsUponItselfIsNoLimit has an agent provoke refusals that
+// TestRequestErrorsAreNoLimits has an agent provoke refusals that
 // say nothing of the account, some by words of its own that they repeat.
-func TestWhatARequestBringsUponItselfIsNoLimit(t *testing.T) {
+func TestRequestErrorsAreNoLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol string
 		answer   http.HandlerFunc
@@ -43,7 +43,7 @@ func TestWhatARequestBringsUponItselfIsNoLimit(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatTheCreditDoesNotCoverIsNoLimitIfNoCLIWouldAskForIt(t *testing.T) {
+func TestExcessiveOutputBeyondTheCreditIsNoLimit(t *testing.T) {
 	for most, limits := range map[string]int{"32000": 1, "1000000": 0} {
 		p := newProvider(t, plain(402, `{"error":{"message":"This request requires more credits, or fewer max_tokens.","code":402}}`))
 		s := open(t, OpenAI, p.URL, nil)
@@ -54,7 +54,7 @@ func TestAnAnswerThatTheCreditDoesNotCoverIsNoLimitIfNoCLIWouldAskForIt(t *testi
 	}
 }
 
-func TestARefusedKeyIsToldInOurOwnWords(t *testing.T) {
+func TestRefusedKeyHasOurMessage(t *testing.T) {
 	for protocol, path := range map[string]string{OpenAI: "/v1/responses", Anthropic: "/v1/messages", Gemini: "/v1beta/models/m:generateContent"} {
 		p := newProvider(t, plain(401, `{"error":{"message":"Incorrect API key provided: sk-provi********cdef. Find it here.","code":"invalid_api_key"}}`))
 		s := open(t, protocol, p.URL, nil)
@@ -69,7 +69,7 @@ func TestARefusedKeyIsToldInOurOwnWords(t *testing.T) {
 	}
 }
 
-func TestTheListOfModelsSaysNothingOfTheAccount(t *testing.T) {
+func TestModelListIsNoAccountLimit(t *testing.T) {
 	p := newProvider(t, plain(401, `{"error":{"message":"this server has no list","code":"invalid_api_key"}}`))
 	s := open(t, OpenAI, p.URL, nil)
 	do(t, s.request(t, "GET", "/v1/models", ""))

@@ -72,7 +72,7 @@ func answered(w wire, body string) string {
 	return body
 }
 
-func TestAStreamIsPassedOnAsItIsWhereNothingIsWrong(t *testing.T) {
+func TestGoodStreamPassesUnchanged(t *testing.T) {
 	for name, w := range wires() {
 		for _, said := range []script{{text: "a short answer"}, {thinking: "hm", tool: "sh"}, {thinking: strings.Repeat("x", 40), text: "yes", tool: "sh"}} {
 			stream := w.stream("a", said)
@@ -88,7 +88,7 @@ func TestAStreamIsPassedOnAsItIsWhereNothingIsWrong(t *testing.T) {
 	}
 }
 
-func TestAnEmptyAnswerIsTriedOnceMore(t *testing.T) {
+func TestEmptyAnswerIsRetriedOnce(t *testing.T) {
 	for name, w := range wires() {
 		for _, c := range []struct {
 			first, second script
@@ -123,8 +123,8 @@ func TestAnEmptyAnswerIsTriedOnceMore(t *testing.T) {
 	}
 }
 
-// TestALongStretchOfProseEndsTheAttempt has an answer go on for ever. Reasoning may be as long as it wants.
-func TestALongStretchOfProseEndsTheAttempt(t *testing.T) {
+// TestLongProseEndsTheAttempt has an answer go on for ever. Reasoning may be as long as it wants.
+func TestLongProseEndsTheAttempt(t *testing.T) {
 	long := strings.Repeat("I could do this ", 30)
 	for name, w := range wires() {
 		for what, c := range map[string]struct {
@@ -171,8 +171,8 @@ func TestALongStretchOfProseEndsTheAttempt(t *testing.T) {
 	}
 }
 
-// TestAModelThatIsNotSureEndsTheAttempt reads log-probabilities where a provider tells them and the operator asks.
-func TestAModelThatIsNotSureEndsTheAttempt(t *testing.T) {
+// TestLowConfidenceEndsTheAttempt reads log-probabilities where a provider tells them and the operator asks.
+func TestLowConfidenceEndsTheAttempt(t *testing.T) {
 	wire := wires()
 	tells := map[string]func(p float64) string{
 		"chat": func(p float64) string {
@@ -207,7 +207,7 @@ func TestAModelThatIsNotSureEndsTheAttempt(t *testing.T) {
 	}
 }
 
-func TestIfTheSecondTryFailsTheFirstAnswerGoesOn(t *testing.T) {
+func TestFailedSecondTryReturnsTheFirstAnswer(t *testing.T) {
 	broken := func(w http.ResponseWriter, r *http.Request) {
 		sse(": hello\n\n")(w, r)
 		panic(http.ErrAbortHandler)
@@ -242,7 +242,7 @@ func TestIfTheSecondTryFailsTheFirstAnswerGoesOn(t *testing.T) {
 	}
 }
 
-func TestTheSecondTryIsLeftOutWhereItMayNotBe(t *testing.T) {
+func TestForbiddenSecondTryIsSkipped(t *testing.T) {
 	for name, w := range wires() {
 		for why, c := range map[string]struct {
 			change  func(*Grant)
@@ -267,9 +267,9 @@ func TestTheSecondTryIsLeftOutWhereItMayNotBe(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatBreaksOffIsALostConnection has the provider end its stream before its answer is at its end, in order and
+// TestBrokenAnswerIsALostConnection has the provider end its stream before its answer is at its end, in order and
 // by a reset.
-func TestAnAnswerThatBreaksOffIsALostConnection(t *testing.T) {
+func TestBrokenAnswerIsALostConnection(t *testing.T) {
 	for name, w := range wires() {
 		for why, grant := range map[string]func(*Grant){"watched": withNoAnswer(1000), "not watched": nil} {
 			for _, reset := range []bool{false, true} {
@@ -300,9 +300,9 @@ func breakerOpensAfterOne() func(*Grant) {
 	}
 }
 
-// TestAnAnswerThatIsHeldBackShowsThatItIsAlive has the provider wait until the
+// TestDelayedAnswerSendsSignsOfLife has the provider wait until the
 // agent has got a sign of life, and then call a tool.
-func TestAnAnswerThatIsHeldBackShowsThatItIsAlive(t *testing.T) {
+func TestDelayedAnswerSendsSignsOfLife(t *testing.T) {
 	for name, w := range wires() {
 		seen := make(chan struct{})
 		stream := w.stream("a", script{thinking: "hm", tool: "sh"})
@@ -339,9 +339,9 @@ func kindOf(w wire) callKind {
 	return found.kind
 }
 
-// TestAnAgentThatLeavesEndsWhatIsHeldBack has an agent hang up while its answer
+// TestLeavingAgentEndsADelayedAnswer has an agent hang up while its answer
 // is held back, and while a second one is asked for.
-func TestAnAgentThatLeavesEndsWhatIsHeldBack(t *testing.T) {
+func TestLeavingAgentEndsADelayedAnswer(t *testing.T) {
 	for name, w := range wires() {
 		for second, first := range [][]string{w.stream("a", script{thinking: "hm", cut: true}), w.stream("a", script{})} {
 			started, ended := make(chan struct{}), make(chan struct{})
@@ -373,7 +373,7 @@ func TestAnAgentThatLeavesEndsWhatIsHeldBack(t *testing.T) {
 	}
 }
 
-func TestTheThinkingModeIsTurnedRound(t *testing.T) {
+func TestThinkingModeIsSwitched(t *testing.T) {
 	say := `{"content":[{"text":"` + nudge + `","type":"input_text"}],"role":"developer","type":"message"}`
 	text := `{"text":"` + nudge + `","type":"text"}`
 	for _, c := range []struct {

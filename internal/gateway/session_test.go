@@ -14,9 +14,9 @@ const (
 	quotaModel = `{"type":"error","error":{"type":"rate_limit_error","message":"Requests per day"}}`
 )
 
-// TestRefusalsOfASideModelAreNoLimitOfTheAttempt has a small model refused while
+// TestSideModelsRefusalIsNoLimit has a small model refused while
 // the attempt was given another.
-func TestRefusalsOfASideModelAreNoLimitOfTheAttempt(t *testing.T) {
+func TestSideModelsRefusalIsNoLimit(t *testing.T) {
 	unified := []string{"Anthropic-Ratelimit-Unified-Status", "rejected"}
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -44,7 +44,7 @@ func TestRefusalsOfASideModelAreNoLimitOfTheAttempt(t *testing.T) {
 	}
 }
 
-func TestAliasesMeanTheModelsOfTheirName(t *testing.T) {
+func TestAliasesMatchModels(t *testing.T) {
 	for _, c := range []struct {
 		given, asked string
 		means        bool
@@ -60,9 +60,9 @@ func TestAliasesMeanTheModelsOfTheirName(t *testing.T) {
 	}
 }
 
-// TestALimitIsOverAsSoonAsALaterCallIsAnswered has a call refused, and another
+// TestLaterAnswerEndsALimit has a call refused, and another
 // answered that begins after it and has not ended.
-func TestALimitIsOverAsSoonAsALaterCallIsAnswered(t *testing.T) {
+func TestLaterAnswerEndsALimit(t *testing.T) {
 	hold := make(chan struct{})
 	p := newProvider(t, plain(429, quotaModel), plain(200, okMessage), func(w http.ResponseWriter, r *http.Request) {
 		sse(ev("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"hi"}`))(w, r)
@@ -89,9 +89,9 @@ func TestALimitIsOverAsSoonAsALaterCallIsAnswered(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestARefusalOfAnEarlierCallIsIgnored has a call refused after one that began
+// TestEarlierCallsRefusalIsIgnored has a call refused after one that began
 // later was answered.
-func TestARefusalOfAnEarlierCallIsIgnored(t *testing.T) {
+func TestEarlierCallsRefusalIsIgnored(t *testing.T) {
 	first, hold := make(chan struct{}), make(chan struct{})
 	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 		close(first)
@@ -120,9 +120,9 @@ func TestARefusalOfAnEarlierCallIsIgnored(t *testing.T) {
 	}
 }
 
-// TestTheLastMainAnswerTellsHowTheAttemptEnded has its stop reason in one word for all protocols, and nothing of
+// TestLastMainAnswerDecidesTheEnding has its stop reason in one word for all protocols, and nothing of
 // calls that are no main ones.
-func TestTheLastMainAnswerTellsHowTheAttemptEnded(t *testing.T) {
+func TestLastMainAnswerDecidesTheEnding(t *testing.T) {
 	const responses, messages, chat, gemini = "/v1/responses", "/v1/messages", "/v1/chat/completions", "/v1beta/models/m:generateContent"
 	for name, c := range map[string]struct {
 		protocol, path string

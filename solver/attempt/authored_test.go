@@ -39,7 +39,7 @@ func (s *appends) AppendLeased(ctx context.Context, _ thread.Lease, _ thread.Bat
 	return ctx.Err()
 }
 
-func TestAnAgentThatOnlyPostsDoesNotFillTheLog(t *testing.T) {
+func TestPostingAgentDoesNotFillTheLog(t *testing.T) {
 	at, s := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), &appends{}
 	a := &Attempt{Env: &Env{Store: s, Now: func() time.Time { return at }, Log: zerolog.Nop()}, Lease: &lease.Holder{}}
 	for n := range 2 * maxAtOnce {
@@ -54,7 +54,7 @@ func TestAnAgentThatOnlyPostsDoesNotFillTheLog(t *testing.T) {
 	}
 }
 
-func TestWhatAPlainAgentSaysLastIsLoggedWhenItEnds(t *testing.T) {
+func TestLastPlainOutputIsLogged(t *testing.T) {
 	dir, s, none := t.TempDir(), &appends{}, func(string) (string, bool) { return "", false }
 	box, err := sandbox.New(t.Context(), sandbox.None)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestWhatAPlainAgentSaysLastIsLoggedWhenItEnds(t *testing.T) {
 	}
 }
 
-func TestAnEditPostsNothing(t *testing.T) {
+func TestEditIsNoPost(t *testing.T) {
 	imports := agent.Event{Ran: true, Authored: `Write {"content": "import \"github.com/acme/widgets\" // done"}`}
 	if !executed(imports) {
 		t.Error("a command counts as said only")
@@ -98,7 +98,7 @@ func TestAnEditPostsNothing(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfAPlainAgentIsItsOwn(t *testing.T) {
+func TestPlainLinesAreTheAgentsOwn(t *testing.T) {
 	for name, reader := range map[string]func(io.Reader) io.Reader{"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader} {
 		var wrote feedback.Authored
 		w := plainTexts{authored: func(text string, ran bool) { wrote.Add(text, ran) }}
@@ -124,7 +124,7 @@ func TestEveryLineOfAPlainAgentIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestBlankOutputOfAPlainAgentIsNotKept(t *testing.T) {
+func TestBlankPlainOutputIsDropped(t *testing.T) {
 	w := plainTexts{authored: func(text string, _ bool) { t.Errorf("%q was authored", text) }}
 	for _, blank := range []string{" \n", "\r\n\n", strings.Repeat(" ", 4096)} {
 		for range 100 {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestAFailureIsHeldAgainstTheBaseAndAgainstASecondRun(t *testing.T) {
+func TestFailureIsComparedWithTheBaseAndARepetition(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, command, agent string
@@ -47,7 +47,7 @@ func TestAFailureIsHeldAgainstTheBaseAndAgainstASecondRun(t *testing.T) {
 	}
 }
 
-func TestWhatIsMergedIntoTheWorkBeforeThePushIsVerifiedWithIt(t *testing.T) {
+func TestMergeBeforeThePushIsVerified(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, verifying("! test -e theirs.txt || ! grep -q mine a.txt", nil))
 	s.agent("[ -e $CTRL/theirs ] || { echo more >> a.txt; exit 0; }\necho mine >> a.txt; sh $CTRL/theirs\n", "")
@@ -60,7 +60,7 @@ func TestWhatIsMergedIntoTheWorkBeforeThePushIsVerifiedWithIt(t *testing.T) {
 	}
 }
 
-func TestOnlyTheBasesVerificationLeavesItsCaches(t *testing.T) {
+func TestOnlyTheBasesVerificationFillsTheLayer(t *testing.T) {
 	t.Parallel()
 	// Each run says what it finds in HOME, and adds to it.
 	s := newStage(t, verifying(`tr '\n' ' ' < "$HOME/seen" >> $CTRL/seen; tail -n 1 a.txt >> "$HOME/seen"; echo / >> $CTRL/seen`, nil))
@@ -72,7 +72,7 @@ func TestOnlyTheBasesVerificationLeavesItsCaches(t *testing.T) {
 	}
 }
 
-func TestALockFileDecidesWhichLayerIsUsedAndAFailureReplacesNone(t *testing.T) {
+func TestLockFileSelectsTheLayer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n", "package-lock.json": "first\n",
 		config.RepoFile: "environment: {setup: ['echo x >> $CTRL/setups; mkdir deps; cp package-lock.json deps/; ! grep broken package-lock.json']}\nverify: [cmp deps/package-lock.json package-lock.json]\n"})
@@ -106,7 +106,7 @@ func TestALockFileDecidesWhichLayerIsUsedAndAFailureReplacesNone(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentWritesReachesNoLayer(t *testing.T) {
+func TestAgentsFilesReachNoLayer(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []sandbox.Mode{sandbox.Auto, sandbox.None} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -133,7 +133,7 @@ true
 	}
 }
 
-func TestSecretsOfSetupAreThereInSetupOnly(t *testing.T) {
+func TestOnlySetupGetsItsSecrets(t *testing.T) {
 	t.Setenv("LAYERS_TEST_TOKEN", "a-secret-of-the-registry")
 	for _, repo := range []string{"acme/widgets", "acme/other"} {
 		s := newStage(t, map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n", config.RepoFile: "environment: {setup: ['echo \"token ${LAYERS_TEST_TOKEN:-none}\"; mkdir deps; " +
@@ -154,7 +154,7 @@ func TestSecretsOfSetupAreThereInSetupOnly(t *testing.T) {
 }
 
 // What differs between two runs that fail at the same place is no other failure.
-func TestTheSameFailureIsKnownAgain(t *testing.T) {
+func TestSameFailureIsRecognised(t *testing.T) {
 	t.Parallel()
 	trace := func(function, message string) map[string]string {
 		return verifying(`n=$(wc -l < a.txt); printf 'Traceback (most recent call last):\n  File "/srv/%s/cart.py", line 4%s, in %s\nValueError: %s\n' `+
@@ -184,7 +184,7 @@ func TestTheSameFailureIsKnownAgain(t *testing.T) {
 	}
 }
 
-func TestSetupAgentAndVerificationFindTagsAndTheBase(t *testing.T) {
+func TestEveryProgramSeesTagsAndTheBase(t *testing.T) {
 	t.Parallel()
 	const versions = `git describe --long --match 'v*' | grep '^v1.2.0-' && git rev-list --count origin/main..HEAD`
 	s := newStage(t, map[string]string{"a.txt": "a\n", ".github/pawl.yml": "environment: {setup: [sh version.sh]}\nverify: [sh version.sh]\n", "version.sh": versions + "\n"})

@@ -150,7 +150,7 @@ var boundaries = []struct {
 	{99, 24, policy.Moderate}, {26, 26, policy.None}, {39, 39, policy.None}, {200, 7, policy.None}, {59, 26, policy.Severe}, {100, 8, policy.Severe}, {105, 10, policy.Severe}, {40, 25, policy.Severe},
 }
 
-func TestGeneratedLoopsHaveTheClassOfTheirCounts(t *testing.T) {
+func TestGeneratedLoopsAreClassifiedByCounts(t *testing.T) {
 	for name, loop := range loops {
 		for between, noise := range noises {
 			for _, b := range boundaries {
@@ -164,7 +164,7 @@ func TestGeneratedLoopsHaveTheClassOfTheirCounts(t *testing.T) {
 }
 
 // A cycle of any length is a loop once a third of the edits only went round.
-func TestLongCyclesAreALoop(t *testing.T) {
+func TestLongCycleIsALoop(t *testing.T) {
 	for _, states := range []int{2, 13, 26} {
 		for name, step := range map[string]func(s *story, i int){
 			"edits":  func(s *story, i int) { s.edit("f.go", nonce("", i%states), nonce("", (i+1)%states)) },
@@ -181,7 +181,7 @@ func TestLongCyclesAreALoop(t *testing.T) {
 	}
 }
 
-func TestALoopBesideMuchWorkIsNone(t *testing.T) {
+func TestCyclesInMuchOtherWorkAreNoLoop(t *testing.T) {
 	for _, tc := range []struct {
 		circles, work int
 		want          policy.Class
@@ -199,7 +199,7 @@ func TestALoopBesideMuchWorkIsNone(t *testing.T) {
 	}
 }
 
-func TestFilesInTurnThatComeBackAreALoop(t *testing.T) {
+func TestFilesRestoredInTurnAreALoop(t *testing.T) {
 	for _, tc := range []struct {
 		files, rounds, states int
 		want                  policy.Class
@@ -273,7 +273,7 @@ func TestGeneratedSteadyWorkIsNoLoop(t *testing.T) {
 	}
 }
 
-func TestACallCountsOnceHoweverOftenItIsPrinted(t *testing.T) {
+func TestRepeatedlyPrintedCallCountsOnce(t *testing.T) {
 	s := &story{}
 	for i := range 60 {
 		s.edit("a.go", fmt.Sprint("old ", i), fmt.Sprint("new ", i))
@@ -289,7 +289,7 @@ func TestACallCountsOnceHoweverOftenItIsPrinted(t *testing.T) {
 }
 
 // What edits nothing goes in circles by its calls.
-func TestARefusedEditAndAFileThatIsReadAgainAreTheSameCall(t *testing.T) {
+func TestRefusedEditsAndRereadsAreEqualCalls(t *testing.T) {
 	for name, tc := range map[string]struct {
 		call func(s *story, i int)
 		most int
@@ -331,7 +331,7 @@ func watchedFolder(t *testing.T) (dir string, l *loopMonitor) {
 }
 
 // A command that names a file may be told of before the edit that it shows.
-func TestAnEditWhoseEventComesLateCountsOnce(t *testing.T) {
+func TestLateEditEventCountsOnce(t *testing.T) {
 	dir, l := watchedFolder(t)
 	name := filepath.Join(dir, "f.go")
 	write := func(i int) {
@@ -359,7 +359,7 @@ func TestAnEditWhoseEventComesLateCountsOnce(t *testing.T) {
 }
 
 // A shell that prints into a file empties it first; a look in that moment is no edit that took everything out.
-func TestAFileThatIsBeingWrittenIsNoLoop(t *testing.T) {
+func TestGrowingFileIsNoLoop(t *testing.T) {
 	dir, l := watchedFolder(t)
 	text := ""
 	for i := range 45 {

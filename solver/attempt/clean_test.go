@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
+func TestOnlyOldTranscriptsAreRemoved(t *testing.T) {
 	s := &Env{Now: time.Now, Config: config.Server{DataDir: t.TempDir()}}
 	old, young := thread.ID{Owner: "acme", Name: "widgets", Number: 1}, thread.ID{Owner: "acme", Name: "widgets", Number: 2}
 	now := time.Now()
@@ -61,7 +61,7 @@ func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
 	}
 }
 
-func TestWhatNoVerificationOfABaseRenewedIsRemoved(t *testing.T) {
+func TestUnusedVerificationResultsAreRemoved(t *testing.T) {
 	s := &Env{Now: time.Now, Config: config.Server{DataDir: t.TempDir()}}
 	now := time.Now()
 	for name, age := range map[string]time.Duration{"old": 31 * 24 * time.Hour, "young": 29 * 24 * time.Hour} {
@@ -90,7 +90,7 @@ func TestWhatNoVerificationOfABaseRenewedIsRemoved(t *testing.T) {
 	}
 }
 
-func TestWorkStaysWhileItsAttemptRunsHereAndGoesOnceAnotherNodeWentOn(t *testing.T) {
+func TestWorkIsRemovedAfterATakeover(t *testing.T) {
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ exit $code
 	return verifying("echo x >> $CTRL/runs; "+command, files)
 }
 
-func TestAVerificationThatPassedIsHeldAgainstTheTestsAsTheyWere(t *testing.T) {
+func TestPassedVerificationIsRepeatedWithTheOldTests(t *testing.T) {
 	t.Parallel()
 	manifest := func(script string) string { return `{"name": "sums", "scripts": {"test": "` + script + `"}}` }
 	nine := summed("sh run.sh", "test $2 = 9 && echo 0 || "+right, nil)

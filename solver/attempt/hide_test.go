@@ -10,7 +10,7 @@ import (
 )
 
 // An agent that prints its key may also name a test by it, or call something with it.
-func TestNoReceiptShowsAKey(t *testing.T) {
+func TestReceiptShowsNoKey(t *testing.T) {
 	const key = "key-0123456789abcdef"
 	a := &Attempt{Config: &config.Server{}, Env: &Env{Lookup: func(string) (string, bool) { return key, true }}, Ground: &Ground{}}
 	a.Backend = "x"

@@ -9,7 +9,7 @@ import (
 )
 
 // So OpenCode 1.18.33 goes on for ever where a page or an empty stream comes with status 200.
-func TestBrokenAnswersInARowEndAnAttemptAsDisconnected(t *testing.T) {
+func TestConsecutiveBrokenAnswersDisconnect(t *testing.T) {
 	broken := agent.Event{Kind: agent.StepEnded, Ending: policy.Disconnected}
 	step, text := agent.Event{Kind: agent.StepEnded}, agent.Event{Kind: agent.Message}
 	for name, tc := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestCommitsOfAnUnknownBranchAreNamedWhateverBaseIsThere(t *testing.T) {
+func TestUnknownBranchsCommitsAreListedForAnyBase(t *testing.T) {
 	for name, c := range map[string]struct {
 		base string // of the pull request
 		def  bool   // the default branch exists

@@ -26,8 +26,8 @@ func scored(score, quote string) string {
 	return `{"scores":[` + strings.Join(all, ",") + `],"reason":"because"}`
 }
 
-// TestAGradeNeedsAQuotationOfTheChange: what an answer claims without showing a line of the diff is no grade.
-func TestAGradeNeedsAQuotationOfTheChange(t *testing.T) {
+// TestGradeNeedsAQuotation: what an answer claims without showing a line of the diff is no grade.
+func TestGradeNeedsAQuotation(t *testing.T) {
 	for name, c := range map[string]struct {
 		said          string
 		grade         float64
@@ -55,8 +55,8 @@ func TestAGradeNeedsAQuotationOfTheChange(t *testing.T) {
 	}
 }
 
-// TestAJudgeIsNotAskedForWhatItWouldNotSee: of a part it would grade the part.
-func TestAJudgeIsNotAskedForWhatItWouldNotSee(t *testing.T) {
+// TestJudgeIsNotAskedAboutInvisibleChanges: of a part it would grade the part.
+func TestJudgeIsNotAskedAboutInvisibleChanges(t *testing.T) {
 	for want, q := range map[string]question{
 		"":               {Task: "Mend it.", Diff: judgedDiff},
 		"the diff has":   {Task: "Mend it.", Diff: judgedDiff + strings.Repeat("+more\n", maxJudged/6)},

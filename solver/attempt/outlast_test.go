@@ -60,7 +60,7 @@ func (j *journal) AppendLeased(_ context.Context, _ thread.Lease, b thread.Batch
 	return nil
 }
 
-func TestTheEndOfAnAttemptIsWrittenOnceWhenTheDatabaseIsBack(t *testing.T) {
+func TestReceiptIsWrittenOnceAfterAnOutage(t *testing.T) {
 	for name, unanswered := range map[string]bool{"it does nothing meanwhile": false, "its answer is lost": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestTheEndOfAnAttemptIsWrittenOnceWhenTheDatabaseIsBack(t *testing.T) {
 	}
 }
 
-func TestAStoppingProcessWaitsSecondsForTheDatabase(t *testing.T) {
+func TestStoppingProcessWaitsSecondsForTheDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{back: time.Now().Add(time.Hour)}
 		given, stop := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func (silent) Breakers(ctx context.Context) (map[string]policy.Breaker, error) {
 
 // An attempt outlasts its database, and must not wait for one answer for so long: it
 // would hear no stop, and its model no answer.
-func TestAnAttemptWaitsForNoAnswerLongerThanARenewalDoes(t *testing.T) {
+func TestAttemptsStoreCallsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Attempt{Config: &config.Server{}, Env: &Env{Store: silent{}, Now: time.Now}, Lease: &lease.Holder{}}
 		for name, ask := range map[string]func(){

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLongVerifyOutputIsReadToItsEnd(t *testing.T) {
+func TestLongVerifyOutputIsParsedWhole(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, verifying("yes 'one more line of output' | head -c 2000000; sh test.sh", map[string]string{
 		"a.txt":   "one\n",

@@ -16,7 +16,7 @@ const (
 	mostConversations = 4  // the fetch, that of the tags every ten minutes, the question for the default branch, the push
 )
 
-func TestAnAttemptStartsFewGitProcesses(t *testing.T) {
+func TestAttemptStartsFewGitProcesses(t *testing.T) {
 	commands := recordGit(t)
 	s := newStage(t, map[string]string{"a.txt": "one\n", "check.sh": "test -s a.txt\n", ".github/pawl.yml": "verify: [sh check.sh]\n"})
 	s.agent("echo two >> a.txt\n", "")

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestStepsAreAddedUpAndTotalsAreNot(t *testing.T) {
+func TestOnlyStepsUseIsSummed(t *testing.T) {
 	cents := func(c float64) *float64 { c /= 100; return &c }
 	var all modelAccess
 	for _, e := range []agent.Event{

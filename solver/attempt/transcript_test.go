@@ -50,7 +50,7 @@ func texts(lines []attempt.LogLine) (all []string) {
 	return all
 }
 
-func TestOfALongLogOnlyTheEndIsReadAtFirst(t *testing.T) {
+func TestLongLogIsReadFromItsEnd(t *testing.T) {
 	var all strings.Builder
 	const lines = 50_000
 	for n := range lines {
@@ -82,7 +82,7 @@ func number(l attempt.LogLine) (n int) {
 	return n
 }
 
-func TestALogSaysWhatAnAgentDidAndHidesWhatItHolds(t *testing.T) {
+func TestLogShowsActionsWithoutSecrets(t *testing.T) {
 	printed := strings.Join([]string{
 		`{"type":"thread.started","thread_id":"x"}`,
 		`{"type":"item.started","item":{"id":"i1","type":"command_execution","command":"echo sesame-sesame","status":"in_progress"}}`,
@@ -106,7 +106,7 @@ func TestALogSaysWhatAnAgentDidAndHidesWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestACallReadsAsWhatItIsAbout(t *testing.T) {
+func TestCallIsShownByItsMainArgument(t *testing.T) {
 	call := func(name, input string) string {
 		return `{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"` + name + `","name":"` + name + `","input":` + input + `}]}}`
 	}
@@ -119,7 +119,7 @@ func TestACallReadsAsWhatItIsAbout(t *testing.T) {
 	}
 }
 
-func TestALineWithoutAnEndIsReadToo(t *testing.T) {
+func TestUnendedLineIsRead(t *testing.T) {
 	log := transcript(t, config.Command, strings.Repeat("x", 3<<20)+"\nlast")
 	end, err := log.Size()
 	if err != nil {

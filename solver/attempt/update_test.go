@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAnAgentIsToldWhatBothSidesMeant(t *testing.T) {
+func TestPromptNamesBothSidesCommits(t *testing.T) {
 	g := &Ground{Base: "main", Branch: "pawl/issue-7", Merging: &Merging{Conflicts: []conflict{
 		{path: "a.txt", ours: []string{"1111111 feat: two"}, theirs: []string{"2222222 feat: three <!-- hidden --> \x1b[31mred", "3333333 " + strings.Repeat("long ", 60)}},
 		{path: "odd\nname ======.txt"},
@@ -32,7 +32,7 @@ odd name ======.txt
 	}
 }
 
-func TestLinesThatMarkAConflict(t *testing.T) {
+func TestConflictMarkersAreRecognised(t *testing.T) {
 	for line, want := range map[string]bool{
 		"<<<<<<< 3f2a": true, "<<<<<<< 3f2a\r": true, "<<<<<<<": true, "<<<<<<<<<<< long": true, "<<<<<< six": false, "<<<<<<<x": false, " <<<<<<< indented": false, "=======": false, "": false,
 	} {

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestAChangeIsVerifiedHoweverTheCLIEnded(t *testing.T) {
+func TestChangeIsVerifiedAfterAnyEnding(t *testing.T) {
 	for _, c := range []struct {
 		receipt policy.Receipt
 		want    bool

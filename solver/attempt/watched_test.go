@@ -25,7 +25,7 @@ echo kept > work.txt
 )
 
 // Which edits are a loop is tested in policy and by streams; this is what the files of an agent at work tell.
-func TestAnAgentAtWorkIsJudgedByTheFilesItNames(t *testing.T) {
+func TestLoopMonitorReadsNamedFiles(t *testing.T) {
 	t.Parallel()
 	const fiveFiles = `for i in $(seq 1 %d); do for f in 1 2 3 4 5; do echo "value: $((i%%2))" > f$f.txt; change f$f.txt; done; done`
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestAnAgentAtWorkIsJudgedByTheFilesItNames(t *testing.T) {
 	}
 }
 
-func TestALookAtTheFilesFollowsNoLinkAndWaitsForNoPipe(t *testing.T) {
+func TestSamplerFollowsNoLinkAndOpensNoPipe(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, map[string]string{"a.txt": "one\n"})
 	secret := filepath.Join(s.ctrl, "secret")

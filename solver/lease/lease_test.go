@@ -66,7 +66,7 @@ func TestStoppedHolderWithItsLeaseContinues(t *testing.T) {
 	}
 }
 
-func TestWithoutAnAnswerAboutAnOldLeaseNothingIsSent(t *testing.T) {
+func TestUnconfirmedLeaseSendsNothing(t *testing.T) {
 	s := &leases{}
 	s.down.Store(true)
 	ctx, h := paused(t.Context(), s, freshTime+time.Second)
@@ -75,7 +75,7 @@ func TestWithoutAnAnswerAboutAnOldLeaseNothingIsSent(t *testing.T) {
 	}
 }
 
-func TestASuspendedMachineIsSeenByItsClock(t *testing.T) {
+func TestSuspensionIsSeenByTheWallClock(t *testing.T) {
 	s := &leases{}
 	s.taken.Store(true)
 	ctx, h := paused(t.Context(), s, 0)
@@ -85,7 +85,7 @@ func TestASuspendedMachineIsSeenByItsClock(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsRenewedInTimeNeedsNoAsking(t *testing.T) {
+func TestFreshLeaseNeedsNoRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leases{}
 		ctx, h := Hold(t.Context(), s, thread.Lease{}, time.Now(), time.Now)
@@ -107,7 +107,7 @@ func TestALeaseThatIsRenewedInTimeNeedsNoAsking(t *testing.T) {
 	})
 }
 
-func TestADatabaseThatIsDownForTwoHeartbeatsEndsTheStep(t *testing.T) {
+func TestOutageOfTwoHeartbeatsEndsTheStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leases{}
 		s.down.Store(true)
@@ -126,7 +126,7 @@ func TestADatabaseThatIsDownForTwoHeartbeatsEndsTheStep(t *testing.T) {
 	})
 }
 
-func TestAnAttemptOutlastsADatabaseThatIsAway(t *testing.T) {
+func TestAttemptOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leases{}
 		ctx, h := Hold(t.Context(), s, thread.Lease{}, time.Now(), time.Now)
@@ -147,7 +147,7 @@ func TestAnAttemptOutlastsADatabaseThatIsAway(t *testing.T) {
 	})
 }
 
-func TestAnAttemptEndsWhoseDatabaseStaysAwayOrWhoseLeaseWasTaken(t *testing.T) {
+func TestLongOutageOrTakeoverEndsTheAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken bool
 		after time.Duration
@@ -174,7 +174,7 @@ func TestAnAttemptEndsWhoseDatabaseStaysAwayOrWhoseLeaseWasTaken(t *testing.T) {
 	}
 }
 
-func TestAnActOfAnAttemptWaitsForTheDatabase(t *testing.T) {
+func TestAttemptsActWaitsForTheDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leases{}
 		s.down.Store(true)
@@ -188,7 +188,7 @@ func TestAnActOfAnAttemptWaitsForTheDatabase(t *testing.T) {
 }
 
 // A question is answered beside an attempt, whose end ends the answer.
-func TestAnActThatIsGivenUpEndsNoAttempt(t *testing.T) {
+func TestAbandonedActEndsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leases{}
 		s.down.Store(true)

@@ -68,7 +68,7 @@ func edited(commit string) policy.Receipt {
 	return policy.Receipt{Ending: policy.Completed, Outcome: policy.WorkUnverified, StartTree: "a", EndTree: "b", Commit: commit, Pushed: commit != ""}
 }
 
-func TestFeedbackAfterTheLastLookOfAnEndBeginsTheNextRun(t *testing.T) {
+func TestFeedbackAfterADecisionBeginsTheNextRun(t *testing.T) {
 	// The second remark came while the decision about the first was taken.
 	s := fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), solve("two"), decision(policy.DoDone, 3))
 	if !s.Open() || s.Run != 2 || len(s.Fresh()) != 1 || s.Fresh()[0].Text != "two" {
@@ -80,7 +80,7 @@ func TestFeedbackAfterTheLastLookOfAnEndBeginsTheNextRun(t *testing.T) {
 	}
 }
 
-func TestAnAttemptTakesAllThatItHasSeenAndNothingElse(t *testing.T) {
+func TestAttemptTakesWhatItSaw(t *testing.T) {
 	s := fold(t, solve("one"), solve("two"), start(1, 1, 2), solve("three"), end(1, edited("")))
 	var taken []int
 	for _, f := range s.Feedback {
@@ -91,7 +91,7 @@ func TestAnAttemptTakesAllThatItHasSeenAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedAttemptTookIsAskedForAgain(t *testing.T) {
+func TestFailedAttemptsRequestsRemain(t *testing.T) {
 	texts := func(s State) (all []string) {
 		for _, r := range s.Work(policy.ToChange) {
 			all = append(all, r.Text)
@@ -109,7 +109,7 @@ func TestWhatAFailedAttemptTookIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestAStopHoldsUntilSomebodyAsksAgain(t *testing.T) {
+func TestStopLastsUntilTheNextRequest(t *testing.T) {
 	stop := happened{KindControl, Feedback{Command: "stop", By: feedback.Actor{Login: "ada"}}}
 	if s := fold(t, solve("one"), stop); s.Stopped == "" {
 		t.Error("not stopped")
@@ -119,14 +119,14 @@ func TestAStopHoldsUntilSomebodyAsksAgain(t *testing.T) {
 	}
 }
 
-func TestAReopenedPullRequestIsTheThreadsAgain(t *testing.T) {
+func TestReopenedPullRequestReturnsToItsThread(t *testing.T) {
 	reopened := happened{KindThread, Change{What: "pull_reopened", Number: 7}}
 	if s := fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), change("pull_closed"), reopened); s.Pull != 7 || !s.Acts[ActPull].Done {
 		t.Errorf("pull request %d, act %+v; want 7, done", s.Pull, s.Acts[ActPull])
 	}
 }
 
-func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
+func TestClosingAndReopening(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		after  []happened
@@ -156,7 +156,7 @@ func TestWhatClosesAThreadAndWhatOpensItAgain(t *testing.T) {
 	}
 }
 
-func TestAThreadThatIsGoneSaysHowItWent(t *testing.T) {
+func TestAbsentThreadNamesTheReason(t *testing.T) {
 	for detail, want := range map[string]string{"": "the thread was closed by ada", "transferred": "the thread was transferred by ada", "deleted": "the thread was deleted by ada"} {
 		s := fold(t, solve("one"), happened{KindThread, Change{What: "closed", By: "ada", Detail: detail}}, solve("two"))
 		if s.Closed != want {
@@ -165,14 +165,14 @@ func TestAThreadThatIsGoneSaysHowItWent(t *testing.T) {
 	}
 }
 
-func TestEventsOfALaterVersionArePassedOver(t *testing.T) {
+func TestUnknownKindsAreIgnored(t *testing.T) {
 	s := fold(t, solve("one"), happened{"of_next_year", map[string]int{"x": 1}})
 	if s.Seq != 2 || !s.Open() {
 		t.Errorf("seq %d, open %v; want 2 and open", s.Seq, s.Open())
 	}
 }
 
-func TestFeedbackIsNeverLostAndNeverFreshTwice(t *testing.T) {
+func TestFeedbackIsFreshExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var log []happened
 		s, kept := State{Acts: map[string]ActState{}}, State{}
@@ -238,7 +238,7 @@ func check(t *rapid.T, s State) {
 	}
 }
 
-func TestParseThreadReadsWhatStringWrites(t *testing.T) {
+func TestParseReversesString(t *testing.T) {
 	some := ID{Owner: "acme", Name: "widgets", Number: 7}
 	if got, err := Parse(some.String()); err != nil || got != some {
 		t.Errorf("got %v, %v", got, err)
@@ -251,7 +251,7 @@ func TestParseThreadReadsWhatStringWrites(t *testing.T) {
 }
 
 // GitHub numbers comments, check runs, reactions and pull requests each by themselves.
-func TestOnlyACommentThatPawlWroteIsPawls(t *testing.T) {
+func TestOnlyPawlsCommentsAreItsOwn(t *testing.T) {
 	done := func(key string, id int64) happened { return happened{KindActDone, Act{Key: key, ID: id}} }
 	s := fold(t, solve("one"), done(ActStatus, 1), done(AnswerKey(1), 2), done(CheckKey("pawl", "abc"), 3), done(ReactKey(1), 4), done(ActPull, 5))
 	for id, want := range map[int64]bool{0: false, 1: true, 2: true, 3: false, 4: false, 5: false} {
@@ -269,7 +269,7 @@ func handed(n int, tokens int64) happened {
 	return happened{KindUnfinished, Unfinished{N: n, Orderly: true, Times: 1, Used: policy.Spent{N: n, Tokens: policy.Tokens{Input: tokens}}}}
 }
 
-func TestAnAttemptThatWasHandedOverCountsAlsoWhenNobodyGoesOnWithIt(t *testing.T) {
+func TestAbandonedHandoverCountsAsAnAttempt(t *testing.T) {
 	s := fold(t, solve("one"), start(1, 1, 1), handed(1, 7))
 	if f := s.Facts(begin); len(f.Attempts) != 0 || f.Handover.Times != 1 || f.Handover.Used.Tokens.Input != 7 {
 		t.Errorf("attempts %+v, handed over %+v; want one that goes on", f.Attempts, f.Handover)
@@ -280,7 +280,7 @@ func TestAnAttemptThatWasHandedOverCountsAlsoWhenNobodyGoesOnWithIt(t *testing.T
 	}
 }
 
-func TestWhatWasHandedOverCountsForADayAndUntilAPersonRaisesTheBound(t *testing.T) {
+func TestHandoversUseCountsForADayOrUntilARaise(t *testing.T) {
 	raise := func(login, kind string) happened {
 		return happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "raise", By: feedback.Actor{Login: login, Type: kind}}}
 	}
@@ -303,7 +303,7 @@ func TestWhatWasHandedOverCountsForADayAndUntilAPersonRaisesTheBound(t *testing.
 }
 
 // The clocks of nodes differ, so what a person raised counts from its place in the log.
-func TestARaiseCountsFromItsPlaceInTheLog(t *testing.T) {
+func TestRaiseIsOrderedByTheLog(t *testing.T) {
 	raise := happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "raise", By: ada}}
 	for name, ahead := range map[string]time.Duration{"right": 0, "a year ahead": 8760 * time.Hour, "a year behind": -8760 * time.Hour} {
 		log := logOf(t, solve("one"), start(1, 1, 1), raise, end(1, edited("c1")), start(2, 1, 3), end(2, edited("c2")))

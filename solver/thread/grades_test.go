@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// TestAMergeIsWorthLessTheMoreItTook: people's requests, and what they pushed themselves.
-func TestAMergeIsWorthLessTheMoreItTook(t *testing.T) {
+// TestMergeIsWorthLessAfterMoreChanges: people's requests, and what they pushed themselves.
+func TestMergeIsWorthLessAfterMoreChanges(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	hour := func(h int) time.Time { return at.Add(time.Duration(h) * time.Hour) }
 	attempt := func(n int) Attempt {
@@ -59,7 +59,7 @@ func TestAMergeIsWorthLessTheMoreItTook(t *testing.T) {
 }
 
 // The first attempt at changes of each run is its first try, unless it is a recovery itself.
-func TestTheFirstTryOfEachRun(t *testing.T) {
+func TestFirstTryOfEachRun(t *testing.T) {
 	attempt := func(run int, p policy.Purpose, rung int) (a Attempt) {
 		a.Run, a.Decision.Purpose, a.Decision.Rung = run, p, rung
 		a.Receipt = policy.Receipt{Outcome: policy.WorkVerified, Ending: policy.Completed, Verify: []policy.Verified{{Passed: true, Runner: "go"}}}

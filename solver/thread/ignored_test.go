@@ -6,7 +6,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestOfManyIgnoredRemarksTheNewestAndTheEditsBackAreRemembered(t *testing.T) {
+func TestNewestIgnoredRemarksAndRevertsAreKept(t *testing.T) {
 	var log told
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("a")})
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})

@@ -42,7 +42,7 @@ func editOf(made int, from, to string) Feedback {
 	return Feedback{Source: policy.FromDescription, Baseline: from, Description: to, MadeAt: second(made), Snapshot: text(to)}
 }
 
-func TestAnEditBackThatOvertakesItsEditTakesItBack(t *testing.T) {
+func TestEarlyRevertWithdrawsItsEdit(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		edit, back int
@@ -65,7 +65,7 @@ func TestAnEditBackThatOvertakesItsEditTakesItBack(t *testing.T) {
 	}
 }
 
-func TestAnEarlierEditThatComesLateTakesNothingBack(t *testing.T) {
+func TestLateOlderEditWithdrawsNothing(t *testing.T) {
 	var log told
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("a")})
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
@@ -81,7 +81,7 @@ func TestAnEarlierEditThatComesLateTakesNothingBack(t *testing.T) {
 	}
 }
 
-func TestAStopIsNotLiftedByARemarkThatWasMadeBeforeIt(t *testing.T) {
+func TestOlderRemarkDoesNotEndAStop(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		made    time.Time
@@ -103,7 +103,7 @@ func TestAStopIsNotLiftedByARemarkThatWasMadeBeforeIt(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoeverAsksForWorkChangesTheTextsThatTheAgentReads(t *testing.T) {
+func TestOnlyRequestsUpdateTheAgentsTexts(t *testing.T) {
 	var log told
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("asked for")})
 	log.add(t, KindIgnored, Feedback{Source: policy.FromDescription, Baseline: "asked for", MadeAt: second(2), Snapshot: text("slipped in")})
@@ -128,7 +128,7 @@ func version(n, made int) Feedback {
 	return Feedback{Source: policy.FromComment, Command: "solve", Text: fmt.Sprint("version ", n), First: n == 0, MadeAt: second(made), Target: Target{Kind: "issue_comment", ID: 7}}
 }
 
-func TestWhateverVersionOfACommentComesLastTheNewestCounts(t *testing.T) {
+func TestNewestVersionCountsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		made := rapid.SliceOfNDistinct(rapid.IntRange(2, 30), 1, 6, rapid.ID[int]).Draw(rt, "edited at")
 		slices.Sort(made)
@@ -148,7 +148,7 @@ func TestWhateverVersionOfACommentComesLastTheNewestCounts(t *testing.T) {
 	})
 }
 
-func TestAVersionThatCameLateOpensNoRun(t *testing.T) {
+func TestLateVersionOpensNoRun(t *testing.T) {
 	var log told
 	log.add(t, KindFeedback, version(1, 2))
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
@@ -161,7 +161,7 @@ func TestAVersionThatCameLateOpensNoRun(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatWasGivenAnewIsNotTakenBackByTheOlderOne(t *testing.T) {
+func TestOlderCommandDoesNotReplaceANewerOne(t *testing.T) {
 	use := func(made int, backend string) Feedback {
 		return Feedback{Command: "use", MadeAt: second(made), Backend: backend}
 	}
@@ -181,7 +181,7 @@ func TestAnOrderThatWasGivenAnewIsNotTakenBackByTheOlderOne(t *testing.T) {
 	}
 }
 
-func TestWhatWasAskedForBeforeTheClosingDoesNotUndoIt(t *testing.T) {
+func TestRequestBeforeTheClosingIsVoid(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		what    string
@@ -225,7 +225,7 @@ func TestWhatWasAskedForBeforeTheClosingDoesNotUndoIt(t *testing.T) {
 	}
 }
 
-func TestEveryCommandThatControlsIsCarriedOut(t *testing.T) {
+func TestEveryControlHasAnEffect(t *testing.T) {
 	for _, c := range policy.Commands {
 		_, carriedOut := controls[c.Name]
 		if wanted := c.Effect == policy.Controls; carriedOut != wanted {

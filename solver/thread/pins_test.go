@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-func TestPinsAreWhatWasSpokenOfAndWhatAnAttemptWouldGoOnFrom(t *testing.T) {
+func TestPinsComeFromRequestsAndTheLastAttempt(t *testing.T) {
 	ada, bot := feedback.Actor{ID: 1, Login: "ada", Type: "User"}, feedback.Actor{ID: 2, Login: "helper[bot]", Type: "Bot"}
 	says := func(by feedback.Actor, source policy.Source, sha, head string) Feedback {
 		return Feedback{Source: source, By: by, SHA: sha, Target: Target{Kind: "issue_comment"}, Snapshot: &Details{HeadSHA: head}}

@@ -27,7 +27,7 @@ func texts(all []Request) (out []string) {
 	return out
 }
 
-func TestAnAttemptTakesWhatIsAskedForItsPurpose(t *testing.T) {
+func TestAttemptTakesRequestsOfItsPurpose(t *testing.T) {
 	replied := policy.Receipt{Ending: policy.Completed, Outcome: policy.Answered}
 	log := []happened{
 		solve("one"), orders("ask", "where?"), startFor(1, 1, 2, policy.ToAnswer), end(1, replied), // 4

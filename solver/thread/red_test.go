@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestTheFirstFailureIsKnownHoweverManyFollow(t *testing.T) {
+func TestFirstFailureIsKeptAfterManyOthers(t *testing.T) {
 	all := []happened{solve("one"), start(1, 1, 1), end(1, edited("c1"))}
 	for i := range 3 * maxChecks {
 		all = append(all, happened{KindIgnored, Feedback{Source: policy.FromCheckRun, Check: fmt.Sprint("job ", i), Conclusion: "failure", SHA: "c1"}})

@@ -53,9 +53,9 @@ func anything(t *rapid.T, n int) remark {
 	}).Draw(t, "said")
 }
 
-// TestNoMoreRoundsOfReviewThanTheCapWithoutAPersonsOrder plays whatever may be said, and
+// TestReviewRoundsNeedAUserBeyondTheCap plays whatever may be said, and
 // counts by itself which attempts a reviewer's remark led to.
-func TestNoMoreRoundsOfReviewThanTheCapWithoutAPersonsOrder(t *testing.T) {
+func TestReviewRoundsNeedAUserBeyondTheCap(t *testing.T) {
 	var most, held int
 	play := func(t *rapid.T) {
 		limits := policy.Defaults()

@@ -61,7 +61,7 @@ func TestWordsWithDigitsAreWords(t *testing.T) {
 }
 
 // A program that deletes each comment before it writes the next one says no less.
-func TestACounterIsKnownThoughItsCommentsAreDeleted(t *testing.T) {
+func TestDeletedCommentsWordsStayKnown(t *testing.T) {
 	var all []happened
 	for i, h := range numbered("Please look again (%d).", 1, 12) {
 		f := h.data.(Feedback)
@@ -77,7 +77,7 @@ func TestACounterIsKnownThoughItsCommentsAreDeleted(t *testing.T) {
 }
 
 // Nor do signs, their order and what is quoted beside them.
-func TestWordsInAnotherOrderOrBesideAnotherQuotationAreSaidAgain(t *testing.T) {
+func TestReorderedOrRequotedWordsAreRepeated(t *testing.T) {
 	for name, text := range map[string]string{
 		"signs": "Please,  go on - with the PARSER!!", "another order": "with the parser\nplease go on", "a quotation": "> Done after 3 attempts\n\nPlease go on with the parser",
 	} {
@@ -90,7 +90,7 @@ func TestWordsInAnotherOrderOrBesideAnotherQuotationAreSaidAgain(t *testing.T) {
 	}
 }
 
-func TestALabelSaysNothingThatAPersonWouldSayAgain(t *testing.T) {
+func TestLabelDoesNotMakeWordsRepeated(t *testing.T) {
 	label := happened{KindFeedback, Feedback{Source: policy.FromLabel, By: ada, Command: "solve"}}
 	order := happened{KindFeedback, Feedback{Source: policy.FromComment, By: ada, Command: "solve"}}
 	for name, c := range map[string]struct {
@@ -103,7 +103,7 @@ func TestALabelSaysNothingThatAPersonWouldSayAgain(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonsLoginSaysAtAProgramsPaceIsNotTyped(t *testing.T) {
+func TestProgramsPaceIsNotTyping(t *testing.T) {
 	words := func(i int) string { return fmt.Sprintf("do %c", 'a'+i) }
 	var even, uneven, parts, quick, seconds []happened
 	for i := range 9 {
