@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pushed is an issue on whose branch Pawl pushed a commit, and the commit.
+// pushed returns an issue on whose branch Pawl pushed a commit, and the commit.
 func (w *house) pushed() (thread.ID, string) {
 	w.T.Helper()
 	t := w.Issue("Sort it.")
@@ -23,7 +23,7 @@ func (w *house) pushed() (thread.ID, string) {
 	return t, sha
 }
 
-// concludes lets a check of another App end on a commit.
+// concludes finishes another App's check on a commit.
 func (w *house) concludes(sha, name, conclusion string, notes ...fakegithub.CheckAnnotation) {
 	w.T.Helper()
 	_, err := w.GitHub.CompleteCheckRun(houseRepo, "ci", fakegithub.CheckResult{SHA: sha, Name: name, Conclusion: conclusion, Annotations: notes})

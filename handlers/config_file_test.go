@@ -13,7 +13,7 @@ import (
 
 const createCheck = "POST /repos/{owner}/{repo}/check-runs"
 
-// configPushes are deliveries of one push that changes the repository's file, which was told to the server so often.
+// configPushes returns deliveries of one push that changes the repository's configuration.
 func (w *house) configPushes(times int) (all []thread.Delivery) {
 	w.T.Helper()
 	w.GitHub.SetWebhookURL("")
@@ -51,7 +51,7 @@ func (w *house) configChecks() (n int) {
 	return n
 }
 
-// Another node is given the same commit while the first one's request is under way, when GitHub knows of no check run.
+// Another node handles the same commit while the first one's request is in flight and GitHub has no check run yet.
 func TestConcurrentDeliveriesMakeOneCheckRun(t *testing.T) {
 	w := newHouse(t)
 	pushes := w.configPushes(3)
@@ -75,7 +75,7 @@ func TestConcurrentDeliveriesMakeOneCheckRun(t *testing.T) {
 	}
 }
 
-// The delivery that claimed it makes it when it is tried again, also where the answer was lost.
+// The delivery that claimed the check run creates it when it is retried, even if the answer was lost.
 func TestFailedDeliveryMakesItsCheckRunLater(t *testing.T) {
 	for name, fault := range map[string]fakegithub.Fault{
 		"refused": {Status: http.StatusBadGateway}, "lost": {AbortAfter: true},

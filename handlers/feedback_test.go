@@ -14,19 +14,17 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// These tests show that each kind of webhook brings what the rules of
-// policy/feedback judge by; the rules have their own tests there.
+// These tests check that each kind of webhook provides the inputs of policy/feedback, which has its own tests.
 
-// scene is one thing that happens and what is to come of it: "" for nothing worth
-// a line in the log, "+ reason" for what is accepted, "- reason" for what is
-// ignored. Reasons may be parts.
+// scene is an event and its expected result: "" for no log entry, "+ reason" if accepted, "- reason" if ignored.
+// Reasons may be parts.
 type scene struct {
 	name string
 	do   func() error
 	want string
 }
 
-// play lets things happen one after the other, each in a second of its own.
+// play runs scenes in order, each in its own second.
 func (w *house) play(t thread.ID, scenes []scene) {
 	w.T.Helper()
 	for _, sc := range scenes {
@@ -44,7 +42,7 @@ func (w *house) play(t thread.ID, scenes []scene) {
 	}
 }
 
-// ownPull is the pull request that Pawl opened for an issue.
+// ownPull returns Pawl's pull request for an issue.
 func (w *house) ownPull(issue thread.ID) int {
 	w.T.Helper()
 	branch := thread.State{}.Branch(issue)
@@ -132,7 +130,7 @@ func TestUntrackedThreadsKeepOnlyRemarksToPawl(t *testing.T) {
 	}
 }
 
-// told are the answers that a thread of a private or public repository owes, as "command login".
+// told returns the answers that a thread owes, as "command login", in a private or public repository.
 func (w *house) told(t thread.ID, private bool) (all []string) {
 	w.T.Helper()
 	for _, q := range w.state(t).Questions {
@@ -293,8 +291,7 @@ func TestUnchangedDescriptionEditIsIgnored(t *testing.T) {
 	}
 }
 
-// What people see as asked for must go when it is taken back, and nothing else wakes a
-// thread for a remark that asks for nothing.
+// A withdrawn request must disappear from what users see. No other ignored remark wakes a thread.
 func TestRestoredDescriptionWakesItsThread(t *testing.T) {
 	w := newHouse(t)
 	const body = "Please add a second line to a.txt."

@@ -54,7 +54,7 @@ func (w *house) happened(t thread.ID, kind thread.Kind, data any) {
 	w.Must(err)
 }
 
-// posts has an attempt begin whose agent runs a command that posts.
+// posts begins an attempt whose agent runs a posting command.
 func (w *house) posts(t thread.ID, command string) {
 	w.T.Helper()
 	var agent feedback.Authored
@@ -63,7 +63,7 @@ func (w *house) posts(t thread.ID, command string) {
 	w.happened(t, thread.KindAuthored, thread.Authored{N: 1, Runs: agent.Fresh()})
 }
 
-// What a person labels may be the work of an agent all the same.
+// A user may label an issue that an agent opened.
 func TestLabelledIssueKeepsItsOpenersGeneration(t *testing.T) {
 	const wrote = "Please sort the second list of the report as well."
 	for _, c := range []struct {

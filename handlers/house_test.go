@@ -14,7 +14,7 @@ import (
 
 const houseRepo = handlerstest.Repo
 
-// house is the real ingress, handlers and SQLite store in front of a fake GitHub.
+// house connects the real ingress, handlers and SQLite store to a fake GitHub.
 type house struct {
 	*handlerstest.World
 	h *Handlers
@@ -30,7 +30,7 @@ func newHouse(t *testing.T) *house {
 	return w
 }
 
-// serve answers webhooks that are signed with a secret.
+// serve handles webhooks signed with a secret.
 func (w *house) serve(secret string) {
 	w.T.Helper()
 	in, err := NewIngress([]string{secret}, w.h.EventHandlers(), w.Store, w.Now, zerolog.Nop())
@@ -38,7 +38,7 @@ func (w *house) serve(secret string) {
 	w.Serve(in)
 }
 
-// handleComment appends what a delivery about a comment means, and gives the note.
+// handleComment handles a delivery about a comment and returns its note.
 func handleComment(ctx context.Context, h *Handlers, guid string, payload []byte) (note string, err error) {
 	activities, err := read(payload, issueComment)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 		answer := make(chan int, 1)
 		go func() { answer <- post(t, srv.Client(), srv.URL, body, 10<<20) }()
 		_, _ = end.Write([]byte("{")) // on a busy machine it may be cut off before
-		// Nothing more is sent: the server must answer by itself.
+		// No more bytes are sent; the server must answer anyway.
 		if got := <-answer; got != http.StatusRequestTimeout {
 			t.Errorf("answered %d, want 408", got)
 		}
@@ -112,7 +112,7 @@ func TestInterruptedDeliveryIsNoError(t *testing.T) {
 	}
 }
 
-// stopsWhenRead ends the server while a delivery is looked at.
+// stopsWhenRead stops the server while a delivery is being read.
 type stopsWhenRead struct {
 	Store
 	stop context.CancelFunc

@@ -29,8 +29,7 @@ func post(t *testing.T, client *http.Client, url string, body io.Reader, size in
 	return resp.StatusCode
 }
 
-// heldHouse is an ingress on loopback and a client that begins with a body when
-// the server begins to read it.
+// heldHouse returns an ingress on loopback and a client that sends a body once the server reads it.
 func heldHouse(t *testing.T) (string, *http.Client) {
 	t.Helper()
 	srv := httptest.NewServer(newIngress(t, new(kept)))
@@ -40,7 +39,7 @@ func heldHouse(t *testing.T) (string, *http.Client) {
 	return srv.URL, client
 }
 
-// begun sends the beginning of a body, and the rest when it is told to end.
+// begun sends the beginning of a body, and the rest on a signal.
 func begun(t *testing.T, client *http.Client, url string, beginning string, size int64) (end *io.PipeWriter, answer chan int) {
 	t.Helper()
 	body, end := io.Pipe()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// kept is what the ingress handed on, or the error with which that is refused.
+// kept stores the ingress's deliveries, or fails with an error.
 type kept struct {
 	list []thread.Delivery
 	err  error
@@ -38,7 +38,7 @@ const (
 	vectorSignature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
 )
 
-// newIngress hands what is signed with one of the secrets on to a store; without any it takes the vector's.
+// newIngress passes requests signed with one of the secrets to a store. Without secrets it uses the vector's.
 func newIngress(t *testing.T, store *kept, secrets ...string) *Ingress {
 	t.Helper()
 	if len(secrets) == 0 {
@@ -51,7 +51,7 @@ func newIngress(t *testing.T, store *kept, secrets ...string) *Ingress {
 	return in
 }
 
-// asGitHub are the headers of the vector.
+// asGitHub returns the vector's headers.
 func asGitHub(h http.Header) {
 	for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": vectorSignature} {
 		h.Set(k, v)
@@ -129,7 +129,7 @@ func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
 	}
 }
 
-// The operator reads which setting differs, also of a webhook that GitHub does not sign since the App has no secret.
+// The log tells the operator which setting is wrong, even if the App has no secret and GitHub signs nothing.
 func TestRefusedWebhookIsLogged(t *testing.T) {
 	for name, row := range map[string]struct {
 		header map[string]string
@@ -211,8 +211,8 @@ func TestRepeatedDeliveriesUnderOneGUIDAreOne(t *testing.T) {
 	}
 }
 
-// Only what Pawl reads has to be as documented; what else is in a payload may be odd,
-// as in GitHub's own examples (read_test.go reads those).
+// Only fields that Pawl reads must be as documented. GitHub's own examples have odd values in others (see
+// read_test.go).
 func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
 	w := newHouse(t)
 	for _, c := range []struct{ event, payload string }{
@@ -233,7 +233,7 @@ func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
 	}
 }
 
-// An App may be set up to send forms.
+// An App may be configured to send forms.
 func TestFormJSONIsParsed(t *testing.T) {
 	const body = "payload=" + "%7B%22zen%22%3A+%22x%22%7D"
 	var store kept

@@ -10,8 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Tried again before, it could only be refused again; by the growing pauses of
-// other failures it would be tried long after.
+// An earlier retry would be refused again. The growing pauses of other failures would be too long.
 func TestRateLimitedDeliveryIsHandledLater(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Opened("Please.")
@@ -43,7 +42,7 @@ func TestRateLimitedDeliveryIsHandledLater(t *testing.T) {
 	}
 }
 
-// newest is the delivery that came last, without its payload.
+// newest returns the last delivery without its payload.
 func (w *house) newest() thread.Delivery {
 	w.T.Helper()
 	list, err := w.Store.Deliveries(w.T.Context(), 1)

@@ -12,8 +12,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Between the request that opens a pull request and the log that knows its number,
-// people may already write there.
+// Users may write on a new pull request before the log knows its number.
 func TestRemarkOnANewPullRequestCounts(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
@@ -42,7 +41,7 @@ func TestRemarkOnANewPullRequestCounts(t *testing.T) {
 	}
 }
 
-// Anybody may name a branch like Pawl's.
+// Anyone may give a branch a name like Pawl's.
 func TestOthersPullRequestBelongsToNoIssue(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
@@ -57,7 +56,7 @@ func TestOthersPullRequestBelongsToNoIssue(t *testing.T) {
 	}
 }
 
-// A close waits for the log, which would else take the pull request for an open one.
+// A closing waits for the log, which would otherwise show the pull request as open.
 func TestClosedNewPullRequestIsHandledOnceLogged(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// holding is a store in which one delivery's append waits: its worker has read the
-// log and judged, and others are at it meanwhile, here or on another node.
+// holding is a store in which one delivery's append waits. Its worker has judged the remark, while other workers
+// continue, here or on another node.
 type holding struct {
 	*store.Store
 	guid          string
@@ -40,7 +40,7 @@ func (h *holding) Append(ctx context.Context, t thread.ID, wake bool, events ...
 	return h.Store.Append(ctx, t, wake, events...)
 }
 
-// told is the webhook of a comment by ada.
+// told returns the webhook of ada's comment.
 type told struct {
 	id           int64
 	action, text string
@@ -58,7 +58,7 @@ func (w *house) tell(h *Handlers, issue thread.ID, guid string, c told, began ti
 	return err
 }
 
-// judged tells of a comment to another worker, which has judged it when this returns, and writes when write is called.
+// judged lets another worker judge a comment. It appends the result when write is called.
 func (w *house) judged(issue thread.ID, guid string, c told, began time.Time) (write func()) {
 	slow := &holding{Store: w.Store, guid: guid, judged: make(chan struct{}), write: make(chan struct{})}
 	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
@@ -79,7 +79,7 @@ func (c told) payload(issue int, installation int64, began time.Time) []byte {
 		c.action, issue, cmp.Or(c.was, "before"), c.id, c.text, ada, began.Add(time.Duration(c.second)*time.Second).Format(time.RFC3339), installation, cmp.Or(c.sender, ada))
 }
 
-// Two workers judge by the same log, and the one with the older text writes last.
+// Two workers judge by the same log, and the one with the older text appends last.
 func TestNewerTextCountsInAnyOrder(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -120,7 +120,7 @@ func TestNewerTextCountsInAnyOrder(t *testing.T) {
 	}
 }
 
-// The closing is known to nobody when the order is judged, and in the log before it.
+// Nobody knows of the closing when the command is judged, but the log has it before the command.
 func TestCommandOnAClosingThreadAsksForNothing(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
@@ -136,7 +136,7 @@ func TestCommandOnAClosingThreadAsksForNothing(t *testing.T) {
 	}
 }
 
-// panicking is a store that this version cannot cope with.
+// panicking is a store that panics.
 type panicking struct{ *store.Store }
 
 func (panicking) Append(context.Context, thread.ID, bool, ...thread.NewEvent) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// readers are the readers of the events that Pawl handles.
+// readers parse the events that Pawl handles.
 var readers = map[string]func(*payload) []Activity{
 	"issue_comment": issueComment, "issues": issues, "pull_request": pullRequest, "pull_request_review": pullRequestReview,
 	"pull_request_review_comment": pullRequestReviewComment, "check_run": checkRun, "check_suite": checkRun, "push": push, "delete": branchDeleted,
@@ -33,8 +33,7 @@ func TestEveryEventOfTheAppHasAHandler(t *testing.T) {
 	}
 }
 
-// anyPayload makes payloads with the fields that the handlers read, any of which
-// may be missing, null, empty, or of another kind.
+// anyPayload draws payloads with the handlers' fields. Each may be missing, null, empty, or of another kind.
 func anyPayload(t *rapid.T) map[string]any {
 	text := rapid.SampledFrom([]any{nil, "", "x", "pawl:acme/widgets#1", "refs/heads/pawl/issue-1", "pawl/issue-1"})
 	odd := rapid.SampledFrom([]any{nil, "", 7, []any{}, []any{nil}, map[string]any{}})
@@ -69,7 +68,7 @@ func anyPayload(t *rapid.T) map[string]any {
 	}
 }
 
-// some is a value, or in one of four cases something odd.
+// some draws a value, or with a chance of 1 in 4 an odd one.
 func some(t *rapid.T, odd *rapid.Generator[any], value any) any {
 	if rapid.IntRange(0, 3).Draw(t, "odd") == 0 {
 		return odd.Draw(t, "instead")
@@ -136,8 +135,8 @@ func TestDeletedIssueIsClosedWithAReason(t *testing.T) {
 	}
 }
 
-// The shape is from GitHub's own examples (octokit/webhooks, check_run/rerequested):
-// a time that is not RFC 3339, in a field that Pawl does not read.
+// GitHub's own example (octokit/webhooks, check_run/rerequested) has a time that is not RFC 3339, in a field that
+// Pawl does not read.
 func TestUnreadFieldsMayBeInvalid(t *testing.T) {
 	const payload = `{"action": "rerequested", "check_run": {"id": 4, "app": {"id": 1, "created_at": "2018-04-25 20:42:10"}}}`
 	if _, err := read([]byte(payload), checkRun); err != nil {
@@ -145,7 +144,7 @@ func TestUnreadFieldsMayBeInvalid(t *testing.T) {
 	}
 }
 
-// Of a suspension GitHub names no repositories (octokit/webhooks, installation/suspend).
+// GitHub lists no repositories for a suspension (octokit/webhooks, installation/suspend).
 func TestInstallationCoversRepositoriesOrTheAccount(t *testing.T) {
 	const account = `"installation": {"id": 5, "account": {"id": 1, "login": "acme"}}, "sender": {"login": "ada"}`
 	const two = `"repositories": [{"id": 1, "full_name": "acme/widgets"}, {"id": 2, "full_name": "acme/gadgets"}, {"id": 3, "full_name": "odd"}, {"id": 4, "full_name": "odd/"}]`

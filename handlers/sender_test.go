@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// notes is a store that can only note a delivery: any other use of it panics.
+// notes is a store that only finishes deliveries; other calls panic.
 type notes struct {
 	Store
 	note string

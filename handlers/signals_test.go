@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// signals are the signals of a log, as "what #number by whom detail".
+// signals returns a log's signals as "what #number by whom detail".
 func (w *house) signals(t thread.ID) []string {
 	w.T.Helper()
 	var list []string
@@ -29,7 +29,7 @@ func (w *house) signals(t thread.ID) []string {
 	return list
 }
 
-// issueWithPull is a tracked issue and the pull request that belongs to it.
+// issueWithPull returns a tracked issue and its pull request.
 func (w *house) issueWithPull() (issue thread.ID, pull int) {
 	w.T.Helper()
 	issue = w.Issue("Please.")

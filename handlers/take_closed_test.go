@@ -11,7 +11,7 @@ import (
 
 const issueRoute = "GET /repos/{owner}/{repo}/issues/{number}"
 
-// The closing of a thread that Pawl does not know is in no log.
+// The closing of an untracked thread is in no log.
 func TestFirstCommandAfterClosingAsksForNothing(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -67,7 +67,7 @@ func TestClosingIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// Of a thread that Pawl works on the log tells when it was closed.
+// A tracked thread's log has the closing.
 func TestCommandBeforeClosingIsIgnored(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")

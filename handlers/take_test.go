@@ -27,8 +27,7 @@ func TestTextsOfARestoredDescriptionAreKept(t *testing.T) {
 	}
 }
 
-// A newer version that was accepted makes an older one idle; one that was ignored
-// does not, since nobody looked at its text.
+// An accepted newer version makes an older one irrelevant. An ignored one does not, since its text was not judged.
 func TestOlderVersionCountsWithoutANewerOne(t *testing.T) {
 	for _, c := range []struct {
 		name, editor string
@@ -55,8 +54,8 @@ func TestOlderVersionCountsWithoutANewerOne(t *testing.T) {
 	}
 }
 
-// What was said before the App was taken out is brought by the list of deliveries
-// only afterwards; nobody there may ask for anything, however often it is tried.
+// Remarks from before the uninstallation arrive later by GitHub's list. They count for nothing, however often they
+// are retried.
 func TestUninstalledAppGivesNoPermission(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Nothing asked")

@@ -19,7 +19,7 @@ func TestActsReportWhatTheAgentSaid(t *testing.T) {
 			more: "stream: codex",
 			play: func(a *acts) {
 				a.solve("Closes #98 and more", "Please count to two.")
-				// What people write around the description stays, and the rest follows the work.
+				// Users' text around Pawl's block stays; the block follows the work.
 				a.Must(a.World.EditBody(testrig.Repo, 2, testrig.Writer, "Mine, before.\n\n"+a.World.Pulls(testrig.Repo)[0].Body+"\n\nMine, behind."))
 				a.settle()
 			},

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// job is a failed job of GitHub Actions whose second step ran a script with this output.
+// job returns a failed GitHub Actions job whose second step ran a script with this output.
 func job(script, output string) *fakegithub.Job {
 	at := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 	var log strings.Builder
@@ -34,7 +34,7 @@ func job(script, output string) *fakegithub.Job {
 	}}
 }
 
-// ends lets a job of GitHub Actions end on a commit, and lets Pawl work.
+// ends finishes a GitHub Actions job on a commit and lets Pawl work.
 func (a *acts) ends(sha, name, conclusion string, j *fakegithub.Job, notes ...fakegithub.CheckAnnotation) {
 	a.T.Helper()
 	c := fakegithub.CheckResult{SHA: sha, Name: name, Conclusion: conclusion, Job: j, Annotations: notes}

@@ -15,7 +15,7 @@ import (
 
 var errDied = errors.New("the process died")
 
-// dies takes steps until the process dies at a batch that it would log. Then another process may take over.
+// dies takes steps until the process dies while logging a batch. Then another process may take over.
 func (a *acts) dies(at func(b thread.Batch) bool) {
 	a.T.Helper()
 	a.before = func(b thread.Batch) error {
@@ -32,7 +32,7 @@ func (a *acts) dies(at func(b thread.Batch) bool) {
 	a.solver = a.process("node-2")
 }
 
-// askedFor begins with an issue that is asked for, and on which no step was taken.
+// askedFor returns a world with a requested issue before any step.
 func askedFor(t *testing.T) *acts {
 	t.Helper()
 	a := newActs(t, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// tries works on what is due again and again for a day, and counts the steps.
+// tries runs due steps for a day and counts them.
 func (a *acts) tries() (steps int) {
 	a.T.Helper()
 	for range 6 * 24 {

@@ -9,9 +9,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// overtaken is a store in which the probe of another thread meets a new limit, and
-// leaves the account, right before this thread enters it. Before that it frees the
-// place that the thread waits for, once its turn was asked about.
+// overtaken is a store in which another thread's probe hits a limit and ends right before this thread acquires it.
+// Before that it frees the slot that this thread waits for.
 type overtaken struct {
 	thread.Store
 	slots  chan struct{}

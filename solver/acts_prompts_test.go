@@ -78,7 +78,7 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 	}
 }
 
-// keepsContext is an agent that changes a file, and leaves its prompt and the files beside it with the test.
+// keepsContext is an agent that changes a file and saves its prompt and the context files for the test.
 const keepsContext = "cat > \"$CTRL/prompt.1\"; cp -r \"$HOME/.pawl/context\" \"$CTRL/context\" 2>/dev/null; echo two >> a.txt\n"
 
 func TestActsWithAContext(t *testing.T) {

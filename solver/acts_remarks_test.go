@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// reviewed asks for work on two remarks of mia on lines of a pull request, by an agent that knows their ids.
+// reviewed requests work on two of mia's remarks on lines of a pull request. The agent knows their ids.
 func (a *acts) reviewed(does string, says func(ids []int64) string) (pull int) {
 	a.T.Helper()
 	pull = a.pull("work", map[string]string{"a.txt": "one\nmore\n", "b.txt": "b\n"})
@@ -26,7 +26,7 @@ func (a *acts) reviewed(does string, says func(ids []int64) string) (pull int) {
 	return pull
 }
 
-// first says that an agent did what the first remark asks for.
+// first returns an agent's message that the first remark is done.
 func first(ids []int64) string { return fmt.Sprintf("REMARK %d: it is two now", ids[0]) }
 
 func TestActsOnRemarks(t *testing.T) {
@@ -86,7 +86,7 @@ func TestActsOnRemarks(t *testing.T) {
 	})
 }
 
-// isOpen looks that the first remark is not resolved.
+// isOpen checks that the first remark is not resolved.
 func (a *acts) isOpen(pull int, when string) {
 	a.T.Helper()
 	if a.World.Remarks(testrig.Repo, pull)[0].Resolved {
@@ -94,7 +94,7 @@ func (a *acts) isOpen(pull int, when string) {
 	}
 }
 
-// rewritten is a branch of a person's on which Pawl worked, and which was then force-pushed. It returns the commit that
+// rewritten prepares a user's branch on which Pawl worked and which was then force-pushed. It returns the commit that
 // Pawl pushed.
 func (a *acts) rewritten() (pull int, begun, gone string) {
 	a.T.Helper()

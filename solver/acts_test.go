@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// scenario is something that happens at GitHub, with a scripted agent. What Pawl does there is in a golden file.
+// scenario is a sequence of events at GitHub with a scripted agent. A golden file has Pawl's acts.
 type scenario struct {
 	files       map[string]string
 	config      string // of the server
@@ -39,10 +39,10 @@ func record(t *testing.T, scenarios map[string]scenario) {
 	}
 }
 
-// verified is a repository whose verify command wants a second line.
+// verified is a repository whose verify command requires a second line.
 var verified = map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"}
 
-// aLine asks for a line by an issue.
+// aLine requests a line in an issue.
 func aLine(a *acts) { a.solve("A second line", "Please add a second line to a.txt.") }
 
 // pull opens a pull request of the writer from a branch with these files.

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// isAsRecorded compares what GitHub was asked to do and what it shows now with testdata/acts/<name>.golden.
+// isAsRecorded compares the requests to GitHub and its visible state with testdata/acts/<name>.golden.
 func (a *acts) isAsRecorded(name string, prompts ...string) {
 	a.T.Helper()
 	text := "ASKED OF GITHUB, by object\n\n" + a.asked() + "\nSHOWN BY GITHUB\n" + a.shown() + "\nBRANCHES\n" + a.branches()
@@ -31,8 +31,8 @@ var describeChecks = regexp.MustCompile(`"(name|title|head|base|draft|status|con
 // mutation is what a request of the GraphQL API changes.
 var mutation = regexp.MustCompile(`"query":"\s*mutation[^{]*\{\W*(\w+)`)
 
-// asked is one line for each request that writes at GitHub. What is told in the background comes in no fixed order, so
-// the lines of one object stand together.
+// asked returns a line for each writing request to GitHub. Background requests come in no fixed order, so lines are
+// grouped by object.
 func (a *acts) asked() string {
 	type act struct{ path, line string }
 	var all []act
@@ -63,10 +63,10 @@ func (a *acts) asked() string {
 	return text.String()
 }
 
-// marks are the lines of a quoted text before its first words.
+// marks matches the lines of a quoted text before its first words.
 var marks = regexp.MustCompile(`^"(?:(?:<!--|\\u003c!--)[^\\]*(?:\\u003e)?|\\n)+`)
 
-// firstLine is the first line of a quoted text that is no marker of Pawl's.
+// firstLine matches the first line of a quoted text that is no marker of Pawl's.
 func firstLine(quoted string) string {
 	line, _, cut := strings.Cut(marks.ReplaceAllString(quoted, `"`), `\n`)
 	if cut {
@@ -75,7 +75,7 @@ func firstLine(quoted string) string {
 	return line
 }
 
-// shown is what people see at GitHub: of long texts what is not folded away.
+// shown returns what users see at GitHub, without the folded parts of long texts.
 func (a *acts) shown() string {
 	var text strings.Builder
 	for _, i := range a.World.Issues(testrig.Repo) {
@@ -118,14 +118,14 @@ func (a *acts) shown() string {
 	return text.String()
 }
 
-// unfolded is a text without what is folded away.
+// unfolded returns a text without its folded parts.
 func unfolded(text string) string {
 	return strings.TrimSpace(folded.ReplaceAllString(text, "<details>"))
 }
 
 var folded = regexp.MustCompile(`(?s)<details>.*?</details>`)
 
-// branches are the commits of each branch that main does not have, with what they change.
+// branches returns the commits of each branch that main lacks, with their changes.
 func (a *acts) branches() string {
 	var log strings.Builder
 	for _, branch := range slices.Sorted(maps.Keys(a.World.Branches(testrig.Repo))) {
@@ -141,7 +141,7 @@ func (a *acts) branches() string {
 	return log.String() + "\n"
 }
 
-// varying is what differs from run to run: times, ids, commits and addresses.
+// varying matches values that differ between runs: times, ids, commits and addresses.
 var varying = []struct {
 	form *regexp.Regexp
 	with string

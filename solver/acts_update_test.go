@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// merging is an agent that adds a second line at its first call, and afterwards takes the marks of conflicts away.
+// merging is an agent that adds a second line at its first call and later removes conflict markers.
 const merging = `n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
 case $n in 1) sed -i 's/^one$/one\ntwo/' a.txt ;; *) grep -v '^[<=>][<=>]' a.txt > c && mv c a.txt ;; esac
 `
@@ -29,7 +29,7 @@ func TestActsOfAnUpdate(t *testing.T) {
 	record(t, map[string]scenario{
 		"update without conflict": {files: verified, agent: merging, play: func(a *acts) {
 			aLine(a)
-			// What others committed to the base is not searched for secrets again.
+			// Others' commits on the base are not scanned for secrets again.
 			a.Push("main", "docs: a page", "b.txt", "AKIA"+strings.Repeat("Q", 16)+"\n")
 			a.says(2, testrig.Writer, "/pawl update")
 			a.says(2, testrig.Writer, "/pawl update") // there is nothing to merge

@@ -24,9 +24,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// acts is the world for tests of what the solver does at GitHub: a solver, the fake GitHub on the wire and a SQLite
-// file, all in the test's process. No server and no queue runs: settle reads what GitHub would have delivered, calls the
-// solver for each thread that is due, and moves the clock to the next wake-up.
+// acts is the world for tests of the solver's acts at GitHub: a solver, the fake GitHub on the wire and an SQLite
+// file, all in the test's process. There is no server and no queue. settle handles GitHub's deliveries, steps each
+// due thread, and moves the clock to the next wake-up.
 type acts struct {
 	*testrig.Rig
 	cfg    config.Server
@@ -46,7 +46,7 @@ func newActs(t *testing.T, files map[string]string, change ...func(*fakegithub.O
 	return a
 }
 
-// begin makes the solver, with the rig's configuration as it is then.
+// begin creates the solver with the rig's current configuration.
 func (a *acts) begin() {
 	a.T.Helper()
 	var err error
@@ -70,7 +70,7 @@ func (a *acts) begin() {
 	a.solver = a.process("node-1")
 }
 
-// process is a solver of its own, as after a restart.
+// process returns a new solver, as after a restart.
 func (a *acts) process(name string) *solver.Solver {
 	a.T.Helper()
 	box, err := sandbox.New(a.T.Context(), sandbox.None)
@@ -88,13 +88,13 @@ func (a *acts) process(name string) *solver.Solver {
 	return s
 }
 
-// sleep is how the client of GitHub waits between writes: the clock moves, and nobody waits.
+// sleep moves the clock when the GitHub client waits between writes.
 func (a *acts) sleep(ctx context.Context, d time.Duration) error {
 	a.Clock.Reach(a.Clock.Now().Add(d))
 	return ctx.Err()
 }
 
-// watched is the store of a world that looks at each batch before it is logged, and may refuse it.
+// watched is a store that checks each batch before it is logged, and may refuse it.
 type watched struct {
 	thread.Store
 	a *acts
@@ -109,7 +109,7 @@ func (w watched) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batc
 	return w.Store.AppendLeased(ctx, l, b)
 }
 
-// during has something happen once while the next attempt begins: after its repository was fetched, before its agent runs.
+// during runs a function once in the next attempt: after the fetch, before its agent runs.
 func (a *acts) during(happens func()) {
 	a.before = func(b thread.Batch) error {
 		if slices.ContainsFunc(b.Events, func(e thread.NewEvent) bool { return e.Kind == thread.KindAttemptStarted }) {
@@ -120,14 +120,14 @@ func (a *acts) during(happens func()) {
 	}
 }
 
-// deliver handles what GitHub would have delivered since the last time. It reports whether there was anything.
+// deliver handles GitHub's deliveries since the last call. It reports whether there were any.
 func (a *acts) deliver() bool {
 	a.T.Helper()
 	h := &handlers.Handlers{Store: a.store, Forge: a.forge, Solver: a.solver, Now: a.Clock.Now, Log: zerolog.New(a.Log)}
 	news := a.World.Deliveries()[a.read:]
 	for _, d := range news {
 		a.read++
-		// A review comes in several parts, and a step would wait some seconds for the rest.
+		// A review arrives in several parts, and a step would wait some seconds for the rest.
 		if strings.HasPrefix(d.Event, "pull_request_review") {
 			a.Clock.Reach(a.Clock.Now().Add(4 * time.Second))
 		}
@@ -139,11 +139,11 @@ func (a *acts) deliver() bool {
 	return len(news) > 0
 }
 
-// patience is how far settle moves the clock.
+// patience limits how far settle moves the clock.
 const patience = 2 * time.Minute
 
-// settle works until nothing is due, also not within patience. What happens next happens in another second, since GitHub
-// dates by the second.
+// settle works until nothing is due now or within patience. It then ends the current second, because GitHub's times
+// are whole seconds.
 func (a *acts) settle() {
 	a.T.Helper()
 	if a.solver == nil {
@@ -154,8 +154,8 @@ func (a *acts) settle() {
 	a.Clock.Reach(a.Clock.Now().Add(time.Second))
 }
 
-// turn handles what GitHub delivered, works off what is due, or moves the clock to the next wake-up before a time. It
-// is false when there was none of that.
+// turn handles GitHub's deliveries, steps due threads, or moves the clock to the next wake-up before a time. It
+// returns false if there was nothing to do.
 func (a *acts) turn(end time.Time) bool {
 	a.T.Helper()
 	if a.deliver() {
@@ -179,7 +179,7 @@ func (a *acts) turn(end time.Time) bool {
 	return true
 }
 
-// pass lets time go by, and Pawl work meanwhile.
+// pass moves the clock while Pawl works.
 func (a *acts) pass(d time.Duration) {
 	a.T.Helper()
 	end := a.Clock.Now().Add(d)
@@ -189,14 +189,14 @@ func (a *acts) pass(d time.Duration) {
 	a.settle()
 }
 
-// says has somebody comment, and lets Pawl work.
+// says posts a comment and lets Pawl work.
 func (a *acts) says(n int, who, words string) {
 	a.T.Helper()
 	a.Writes(n, who, words)
 	a.settle()
 }
 
-// solve opens an issue of the writer, asks for it, and lets Pawl work.
+// solve opens the writer's issue, requests it, and lets Pawl work.
 func (a *acts) solve(title, body string) int {
 	a.T.Helper()
 	n := a.Solve(title, body)

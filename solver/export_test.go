@@ -15,12 +15,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Play is what an agent of a test does in one attempt.
+// Play describes what a test's agent does in one attempt.
 type Play struct {
 	Takes  time.Duration
 	Report agent.Report
 	Edits  policy.Edits
-	// Commit is what it leaves; empty where it changes nothing.
+	// Commit is the agent's commit; empty if it changes nothing.
 	Commit string
 	Diff   string
 	Failed string // what a verify command prints that fails; empty where none does
@@ -28,9 +28,9 @@ type Play struct {
 	Broken error  // what breaks on Pawl's side
 }
 
-// Stage is a test's git and agents.
+// Stage replaces git and agents in a test.
 type Stage interface {
-	// Tip is the commit of a thread's branch; empty where there is none.
+	// Tip returns the commit of a thread's branch, or empty.
 	Tip(ctx context.Context, t thread.ID) (string, error)
 	// Push moves the branch from one commit to another.
 	Push(ctx context.Context, t thread.ID, branch, from, to string) error
@@ -40,8 +40,8 @@ type Stage interface {
 	Play(t thread.ID, a thread.Started) Play
 }
 
-// OnStage is GitHub with a stage in the place of git, the sandbox and the agents.
-// What surrounds them, and what they write to the log, stays as it is.
+// OnStage is GitHub with a stage instead of git, the sandbox and agents. The surrounding code and its log entries are
+// real.
 func OnStage(gh *forge.Client, on Stage) Host { return staged{GitHub: GitHub{Forge: gh}, on: on} }
 
 type staged struct {
@@ -139,7 +139,7 @@ func (p *actor) PushKept(ctx context.Context, branch string) error { return p.pu
 
 func (p *actor) PushUnfinished(context.Context) error { return nil } // no server here stops
 
-// push is begun in the log, done, done in the log.
+// push logs its start, pushes, and logs its end.
 func (p *actor) push(ctx context.Context, branch, from string) error {
 	act := thread.Act{Key: thread.PushKey(branch, p.Receipt.Commit), SHA: p.Receipt.Commit}
 	if err := p.Lease.Record(ctx, thread.KindActStarted, act); err != nil {
@@ -163,5 +163,5 @@ func (p *actor) push(ctx context.Context, branch, from string) error {
 	}
 }
 
-// ProbeRules are the rules of the waits whose end nobody knows.
+// ProbeRules lists the rules of waits with an unknown end.
 func ProbeRules() []policy.Rule { return []policy.Rule{policy.RuleProbe, policy.RuleCrowded} }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// repository is what a git server holds.
+// repository is the content of a git server.
 type repository struct {
 	mu      sync.Mutex
 	tips    map[string]string
@@ -42,15 +42,14 @@ func (r *repository) push(branch, from, to string) error {
 	return nil
 }
 
-// agents play attempts, and know what their accounts really allow.
+// agents play attempts and know their accounts' true limits.
 type agents struct {
 	mu    sync.Mutex
 	until map[string]time.Time // of the limit that an account is under
 	told  map[string]string    // where the reset stands: structured, text or none
 }
 
-// play draws an attempt: the same for the same attempt of the same seed, but for
-// what the account allows.
+// play draws an attempt. A seed and an attempt determine it, except for the account's limits.
 func (g *agents) play(w *world, t thread.ID, a thread.Started) solver.Play {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +86,7 @@ func (g *agents) play(w *world, t thread.ID, a thread.Started) solver.Play {
 	return p
 }
 
-// draw chooses how an attempt ends that its account allows.
+// draw chooses the ending of an attempt that its account allows.
 func (g *agents) draw(w *world, r *rand.Rand, a thread.Started, p *solver.Play, commit string, fails func(policy.Ending)) {
 	loops := func(n int) {
 		p.Commit = commit
@@ -133,7 +132,7 @@ func (g *agents) draw(w *world, r *rand.Rand, a thread.Started, p *solver.Play, 
 	}
 }
 
-// words are a text of few, so that attempts resemble each other now and then.
+// words draws a text from few words, so that attempts are sometimes similar.
 func words(r *rand.Rand, about string) string {
 	return fmt.Sprintf("%s: %s in module %d of the program, seen while it was run by the tests", about,
 		[]string{"undefined name", "a value is nil that must not be", "expected one and got two"}[r.IntN(3)], r.IntN(2))

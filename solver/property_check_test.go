@@ -14,12 +14,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// grace is how late a decision may act on what it could not know: the calls
-// between a look at the facts and the attempt take some milliseconds each.
+// grace allows for decisions on stale facts: each call between reading the facts and the attempt takes some
+// milliseconds.
 const grace = 2 * time.Second
 
-// books are what the test knows of the accounts and of the threads, kept apart
-// from what the program writes down.
+// books holds the test's own record of accounts and threads, independent of the program's.
 type books struct {
 	mu       sync.Mutex
 	accounts map[string]*ledger
@@ -28,25 +27,25 @@ type books struct {
 	changed  map[thread.ID]time.Time // when the thread was closed or opened last
 }
 
-// ledger is what an account answered: failures of one kind in a row.
+// ledger holds an account's answers: consecutive failures of one kind.
 type ledger struct {
 	kind  policy.Ending
 	n     int
 	reset time.Time
 	at    time.Time
-	// first is the thread whose agent told the first of them, and confirmed whether another thread's agent
-	// told the same while it held.
+	// first is the thread whose agent reported the first failure. confirmed means that another thread's agent
+	// reported the same while it applied.
 	first     thread.ID
 	confirmed bool
 }
 
-// stepOf is a node at work on a thread.
+// stepOf is a node's step on a thread.
 type stepOf struct {
 	node   *node
 	thread thread.ID
 }
 
-// call is an attempt that runs.
+// call is a running attempt.
 type call struct {
 	node    *node
 	account string
@@ -67,7 +66,7 @@ func (b *books) account(name string) *ledger {
 	return b.accounts[name]
 }
 
-// appended looks at what a step wrote.
+// appended checks a step's batch.
 func (w *world) appended(n *node, t thread.ID, b thread.Batch) {
 	if b.Breaker != nil && len(b.Events) == 0 {
 		w.told(t)
@@ -97,7 +96,7 @@ func (w *world) checkWait(t thread.ID, d thread.Decided) {
 	}
 }
 
-// typedFor are the attempts that took something which a person typed first.
+// typedFor returns the attempts that took newly typed words.
 func typedFor(s thread.State) map[int]bool {
 	typed, said := map[int]bool{}, map[string]bool{}
 	for _, r := range s.Feedback {
@@ -150,7 +149,7 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 	w.checkAccount(s, t, a)
 }
 
-// checkAccount looks whether the books, which its caller holds, let an attempt start on its account.
+// checkAccount checks that the books allow an attempt on its account. The caller holds them.
 func (w *world) checkAccount(s thread.State, t thread.ID, a thread.Started) {
 	l, now := w.books.account(a.Account), time.Now()
 	if l.n == 0 || now.Sub(l.at) <= grace {
@@ -173,7 +172,7 @@ func (w *world) checkAccount(s thread.State, t thread.ID, a thread.Started) {
 	}
 }
 
-// checkRepository counts the attempts of a day of all threads, which are of one repository.
+// checkRepository counts a day's attempts of all threads; they are in one repository.
 func (w *world) checkRepository(now time.Time) {
 	today := 0
 	for _, th := range w.threads {
@@ -188,15 +187,14 @@ func (w *world) checkRepository(now time.Time) {
 	}
 }
 
-// insists reports whether a person asked to try in spite of failures in what the
-// attempt took.
+// insists reports whether the attempt took a user's request to try despite failures.
 func insists(s thread.State, a thread.Started) bool {
 	return slices.ContainsFunc(s.Feedback, func(f thread.Request) bool {
 		return f.Taken == a.N && slices.Contains([]string{"resume", "retry", "escalate"}, f.Command)
 	})
 }
 
-// failHeld is fail for who holds the books.
+// failHeld is fail for callers that hold the books.
 func (w *world) failHeld(format string, args ...any) {
 	w.books.mu.Unlock()
 	defer w.books.mu.Lock()
@@ -243,8 +241,7 @@ func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 	w.books.account(a.Account).answer(t, r.Ending, reset, c.began)
 }
 
-// told takes what an attempt's agent ended with as known to the breaker while the
-// attempt goes on.
+// told marks an agent's ending as known to the breaker while the attempt continues.
 func (w *world) told(t thread.ID) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
@@ -261,7 +258,7 @@ func (w *world) told(t thread.ID) {
 	w.books.account(c.account).answer(t, c.report.Ending, reset, c.began)
 }
 
-// answer is what an account answered to a thread's attempt that began at a time.
+// answer records an account's answer to an attempt that began at a time.
 func (l *ledger) answer(t thread.ID, ending policy.Ending, reset, began time.Time) {
 	now := time.Now()
 	switch ending {
@@ -283,11 +280,11 @@ func (l *ledger) answer(t thread.ID, ending policy.Ending, reset, began time.Tim
 	}
 }
 
-// holdsFor reports whether a thread has to believe the failures: its own agents reported them, or those of two threads did.
+// holdsFor reports whether the failures apply to a thread: its own agents reported them, or two threads' agents did.
 func (l *ledger) holdsFor(t thread.ID) bool { return l.confirmed || l.first == t }
 
-// isOld reports whether one thread alone reported the failures and they no longer hold, so that another thread need not
-// believe them.
+// isOld reports whether only one thread reported the failures and they have expired, so that they do not apply to
+// others.
 func (l *ledger) isOld(other thread.ID, now time.Time) bool {
 	if l.holdsFor(other) {
 		return false
@@ -299,7 +296,7 @@ func (l *ledger) isOld(other thread.ID, now time.Time) bool {
 	return !now.Before(until)
 }
 
-// worked notes that something is done for a thread's attempt now.
+// worked records work for a thread's current attempt.
 func (w *world) worked(t thread.ID) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
@@ -309,8 +306,8 @@ func (w *world) worked(t thread.ID) {
 	}
 }
 
-// stepping notes that a step of a node begins. When the last of them on its thread
-// has ended, as hungUp notes, nothing of the thread runs there any more.
+// stepping records the start of a node's step. After the last step on a thread has ended (hungUp), nothing of the
+// thread runs on the node.
 func (w *world) stepping(n *node, t thread.ID) (hungUp func()) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
@@ -341,7 +338,7 @@ func (w *world) fold(t thread.ID) thread.State {
 	return s
 }
 
-// checkRest looks at everything when nothing more will happen by itself.
+// checkRest checks everything once nothing more happens by itself.
 func (w *world) checkRest() {
 	for _, what := range w.github.twice() {
 		w.fail("%s", what)
@@ -427,7 +424,7 @@ func (w *world) checkShown(t thread.ID, s thread.State) {
 	case i < 0:
 		w.fail("%s has no status comment", t)
 	case f.Limit == nil && !strings.Contains(w.github.comments[i].body, checkrun.Comment(f)):
-		// Of a limit it tells how often the account met it, which other threads change.
+		// A limit's text counts the account's failures, which other threads change.
 		w.fail("%s: the status comment is old:\n%s\nwant\n%s", t, w.github.comments[i].body, checkrun.Comment(f))
 	}
 }

@@ -21,9 +21,8 @@ const (
 	botID = 70
 )
 
-// github is as much of GitHub as a step asks for, in memory, and without git:
-// internal/fakegithub has the rest of it. It takes everything that is well formed,
-// also twice, and counts it.
+// github is the part of GitHub that a step needs, in memory and without git; internal/fakegithub has the rest. It
+// accepts every well-formed request, even twice, and counts them.
 type github struct {
 	mu       sync.Mutex
 	id       int
@@ -60,7 +59,7 @@ type pullRequest struct {
 // object is a JSON object.
 type object map[string]any
 
-// wish is what a request asks for.
+// wish is a request's content.
 type wish struct {
 	route string // its numbers replaced by *
 	part  []string
@@ -71,7 +70,7 @@ type wish struct {
 	checkRun
 }
 
-// at is the number in a part of the path.
+// at returns the number in a part of the path.
 func (in wish) at(i int) int {
 	n, _ := strconv.Atoi(in.part[i])
 	return n
@@ -145,7 +144,7 @@ func (g *github) serveComments(in wish) (int, any) {
 	return 0, nil
 }
 
-// fails is a check of another App on a commit.
+// fails adds another App's failed check on a commit.
 func (g *github) fails(sha, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -214,7 +213,7 @@ func (g *github) servePulls(in wish) (int, any) {
 	return 0, nil
 }
 
-// variable is a part of a path that is a number.
+// variable matches a number in a path.
 var variable = regexp.MustCompile(`/[0-9]+`)
 
 func (c *comment) json() object {
@@ -229,7 +228,7 @@ func (p *pullRequest) json() object {
 		"head": object{"ref": p.head, "repo": repo}, "base": object{"ref": p.base, "repo": repo}}
 }
 
-// pull is the pull request of a number; nil for none.
+// pull returns the pull request with a number, or nil.
 func (g *github) pull(number int) *pullRequest {
 	for _, p := range g.pulls {
 		if p.number == number {
@@ -239,10 +238,10 @@ func (g *github) pull(number int) *pullRequest {
 	return nil
 }
 
-// mark is what Pawl finds its own comments by.
+// mark matches the marker in Pawl's own comments.
 var mark = regexp.MustCompile(`<!-- pawl:[^>]*-->`)
 
-// twice lists what is there more than once and must not be.
+// twice lists duplicates that must not exist.
 func (g *github) twice() (found []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -271,7 +270,7 @@ func (g *github) twice() (found []string) {
 	return found
 }
 
-// respond makes an answer of a status and a value.
+// respond returns an answer with a status and a value.
 func respond(req *http.Request, status int, header http.Header, answer any) *http.Response {
 	body, _ := json.Marshal(answer)
 	if header == nil {

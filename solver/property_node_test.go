@@ -16,10 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// node is one server: a solver of its own, whose calls of the store, of GitHub and
-// of git pass through the node, which may die at any of them, be cut off from the
-// store for a while, or stand still. It implements thread.Store and
-// http.RoundTripper.
+// node is one server with its own solver. Its calls of the store, GitHub and git pass through the node. At any of
+// them it may die, lose the store for a while, or freeze. It implements thread.Store and http.RoundTripper.
 type node struct {
 	*world
 	name   string
@@ -41,7 +39,7 @@ var (
 	errDeaf = errors.New("the database does not answer")
 )
 
-// fate is what becomes of one call.
+// fate is the result of one call.
 type fate int
 
 const (
@@ -91,7 +89,7 @@ func (n *node) next() (fate, time.Duration) {
 	return works, takes
 }
 
-// call does something that may fail or be the last thing that the node does.
+// call runs a function that may fail or be the node's last.
 func (n *node) call(ctx context.Context, what string, do func() error) error {
 	fate, takes := n.next()
 	if what != readGrades {
@@ -120,8 +118,7 @@ func (n *node) call(ctx context.Context, what string, do func() error) error {
 	return err
 }
 
-// readGrades takes no time: the solver reads them under a mutex, and where others
-// wait for a mutex virtual time stands still.
+// readGrades takes no time: the solver holds a mutex, and virtual time stops while others wait for it.
 const readGrades = "read grades"
 
 // pause lets virtual time pass.
@@ -140,7 +137,7 @@ func (n *node) isDead() bool {
 	return n.dead
 }
 
-// die ends the node where it is: nothing that it still does has an effect.
+// die ends the node immediately: its later calls have no effect.
 func (n *node) die(where string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -153,7 +150,7 @@ func (n *node) die(where string) {
 	n.died(n)
 }
 
-// RoundTrip is the way to GitHub.
+// RoundTrip sends a request to GitHub.
 func (n *node) RoundTrip(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
@@ -169,8 +166,8 @@ func (n *node) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if n.stands() {
-		// What was on its way when the node stood still is not sent: that a request
-		// slips through there is known (keeper.confirm).
+		// A request in flight when the node froze is not sent. That one may slip through is known
+		// (lease.Holder.Confirm).
 		pause(req.Context(), time.Until(n.still))
 		return nil, errors.New("connection reset")
 	}
@@ -189,8 +186,7 @@ func (n *node) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// reachable is since when the node neither stands still nor is cut off from the
-// store; zero for always.
+// reachable returns since when the node has been neither frozen nor cut off from the store; zero for always.
 func (n *node) reachable() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -206,7 +202,7 @@ func (n *node) stands() bool {
 	return time.Until(n.still) > 0
 }
 
-// refusal is how GitHub fails now and then; nil where it does not.
+// refusal draws GitHub's failure; nil for none.
 func (n *node) refusal(req *http.Request) *http.Response {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -225,7 +221,7 @@ func (n *node) refusal(req *http.Request) *http.Response {
 	return nil
 }
 
-// What git does for an attempt. A node that cannot reach its server says so.
+// Git calls of an attempt. They fail if the node cannot reach its git server.
 
 func (n *node) Tip(ctx context.Context, t thread.ID) (tip string, err error) {
 	err = n.git(ctx, "git fetch", func() error { tip = n.repo.tip(branchOf(t)); return nil })
@@ -253,8 +249,8 @@ func (n *node) git(ctx context.Context, what string, do func() error) error {
 	return err
 }
 
-// cutOff reports whether the node does not reach the git server, as it happens for
-// minutes and now and then for longer than a push waits.
+// cutOff reports whether the node cannot reach the git server. Outages take minutes, and sometimes longer than a push
+// waits.
 func (n *node) cutOff() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -283,7 +279,7 @@ func (n *node) Play(t thread.ID, a thread.Started) solver.Play {
 	return p
 }
 
-// What follows is the store with the node's fate.
+// The methods below are the store's, with the node's fate.
 
 func with[T any](n *node, ctx context.Context, what string, do func() (T, error)) (v T, err error) {
 	err = n.call(ctx, what, func() (err error) { v, err = do(); return err })

@@ -11,15 +11,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The people of the script: ann may write, eve may only read.
+// The users of the script: ann may write, eve may only read.
 var (
 	ann  = feedback.Actor{ID: 31, Login: "ann", Type: "User"}
 	eve  = feedback.Actor{ID: 32, Login: "eve", Type: "User"}
 	self = feedback.Actor{ID: botID, Login: "pawl[bot]", Type: "Bot"}
 )
 
-// happens lets one thing happen to a thread, which the handlers would have heard
-// of and appended so.
+// happens appends a random event to a thread as the handlers would.
 func (w *world) happens(r *rand.Rand, th *issue) {
 	s := w.fold(th.ID)
 	th.said++
@@ -67,7 +66,7 @@ func (w *world) happens(r *rand.Rand, th *issue) {
 	}
 }
 
-// changes lets something happen to the thread itself.
+// changes draws a change of the thread itself.
 func (w *world) changes(r *rand.Rand, th *issue, s thread.State, n int) {
 	c := thread.Change{By: ann.Login}
 	w.github.mu.Lock()
@@ -90,7 +89,7 @@ func (w *world) changes(r *rand.Rand, th *issue, s thread.State, n int) {
 	w.append(r, th, true, thread.KindThread, c)
 }
 
-// remark is decided about as the handlers do it.
+// remark judges a remark as the handlers do.
 func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remark) {
 	scene := feedback.Scene{Self: feedback.Self{AppID: appID, BotID: botID, Slug: "pawl"}, Label: thread.Label, Tracked: s.Tracked(), Working: s.Open(),
 		Marked: m.Source != policy.FromDescription && thread.Marked(m.Text), OwnPull: s.Pull != 0, Head: s.Head, Known: s.Known,
@@ -120,7 +119,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	w.append(r, th, j.Accepted || s.TakenBack(f), e.Kind, e.Data)
 }
 
-// append stores an event, now and then twice, as deliveries come.
+// append stores an event, sometimes twice, as deliveries arrive.
 func (w *world) append(r *rand.Rand, th *issue, wake bool, kind thread.Kind, data any) {
 	e := thread.NewEvent{Key: fmt.Sprint("delivery:", th.said), Kind: kind, At: time.Now(), Data: data}
 	what := ""
@@ -143,7 +142,7 @@ func (w *world) append(r *rand.Rand, th *issue, wake bool, kind thread.Kind, dat
 	}
 }
 
-// gap is the time between two things that happen.
+// gap draws the time between two events.
 func gap(r *rand.Rand) time.Duration {
 	scale := []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour, 30 * time.Hour}[r.IntN(7)]
 	return time.Duration(r.Int64N(int64(scale))) + 1

@@ -27,11 +27,9 @@ var (
 	trail     = flag.Bool("trail", false, "print what happens in each of them")
 )
 
-// TestNoSequenceRunsAwayOrGetsStuck lets people, agents, a
-// failing GitHub, git server and database, and nodes that die do what they do in
-// random order, in virtual time, on the real solver, policy and store. What must
-// hold is in property_check_test.go; above all that every thread comes to rest
-// when the faults are over.
+// TestNoSequenceRunsAwayOrGetsStuck plays random sequences of users, agents, dying nodes, and failures of GitHub, the
+// git server and the database. It runs the real solver, policy and store in virtual time. property_check_test.go has
+// the invariants; above all, every thread finishes once the faults end.
 func TestNoSequenceRunsAwayOrGetsStuck(t *testing.T) {
 	base := base{newImage(t), newKey(t), t.TempDir()}
 	if testing.Short() {
@@ -56,8 +54,8 @@ func TestNoSequenceRunsAwayOrGetsStuck(t *testing.T) {
 	}
 }
 
-// TestSequencesOfPastFaultsPass plays seeds beyond those of make test: in 70009 a stop comes while GitHub's limit holds
-// up the discussion.
+// TestSequencesOfPastFaultsPass plays seeds beyond those of make test. In 70009 a stop arrives while GitHub's limit
+// delays the discussion.
 func TestSequencesOfPastFaultsPass(t *testing.T) {
 	base := base{newImage(t), newKey(t), t.TempDir()}
 	for _, seed := range []uint64{50607, 70009} {
@@ -65,15 +63,13 @@ func TestSequencesOfPastFaultsPass(t *testing.T) {
 	}
 }
 
-// base is what all seeds begin with: a database, the App's key, and a folder that
-// stays empty.
+// base holds what all seeds share: a database, the App's key, and an empty folder.
 type base struct {
 	image, key []byte
 	dir        string
 }
 
-// newImage is an empty database, and newKey an App's key: short, since nobody
-// checks what it signs.
+// newImage returns an empty database, and newKey an App's key, which is short because nobody checks its signatures.
 func newImage(t *testing.T) []byte {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, err := store.Open(t.Context(), "sqlite:"+path, store.Options{})
@@ -98,8 +94,7 @@ func newKey(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 }
 
-// try plays one seed, and prints it with what happened where something does not
-// hold.
+// try plays one seed. After a failure it prints the seed and its trail.
 func try(t *testing.T, seed uint64, base base) (held bool) {
 	repeat := fmt.Sprintf("go test ./solver -run TestNoSequenceOfEvents -seed %d -seeds 1", seed)
 	defer func() {
@@ -121,11 +116,11 @@ func try(t *testing.T, seed uint64, base base) (held bool) {
 	return held
 }
 
-// rests is how long after the last fault every thread must have come to rest: a
-// limit lasts 50 hours here, and a run may meet several.
+// rests limits the time from the last fault until every thread is idle: a limit lasts 50 hours here, and a run may
+// hit several.
 const rests = 20 * 24 * time.Hour
 
-// play lets the script happen, then waits until nothing more happens.
+// play runs the script, then waits until nothing more happens.
 func (w *world) play() {
 	r := w.chanceOf("script")
 	w.mu.Lock()
@@ -170,7 +165,7 @@ func (w *world) play() {
 	w.end()
 }
 
-// wakes is when something is to be done next; any is false where nothing is.
+// wakes returns the time of the next event; any is false if there is none.
 func (w *world) wakes(script bool, next, sweep, waits time.Time) (at time.Time, any bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +189,7 @@ func (w *world) wakes(script bool, next, sweep, waits time.Time) (at time.Time, 
 	return slices.MinFunc(all, time.Time.Compare), true
 }
 
-// await lets time pass until a moment, or until something became due or ended.
+// await passes time until a moment, or until something is due or ended.
 func (w *world) await(at time.Time) {
 	timer := time.NewTimer(max(time.Until(at), time.Millisecond))
 	defer timer.Stop()

@@ -54,7 +54,7 @@ type world struct {
 	failure string
 }
 
-// thread is one issue, and the script of what happens to it.
+// thread is an issue and its script.
 type issue struct {
 	thread.ID
 	body string
@@ -80,8 +80,7 @@ func newWorld(t *testing.T, seed uint64, base base) *world {
 	return w
 }
 
-// chanceOf is a source of chance of its own for each thing, so that two of them
-// that happen at the same time do not change each other.
+// chanceOf returns a separate random source for each purpose, so that concurrent draws do not affect each other.
 func (w *world) chanceOf(what string) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, what)
@@ -112,7 +111,7 @@ func (w *world) configure(r *rand.Rand) {
 	}
 }
 
-// calm reports whether the time of faults is over.
+// calm reports whether the faults have ended.
 func (w *world) calm() bool {
 	at := w.calmAt.Load()
 	return at != nil && !time.Now().Before(*at)
@@ -125,14 +124,14 @@ func (w *world) note(format string, args ...any) {
 	w.trail = append(w.trail, fmt.Sprintf("%12.3fs ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// failed is what does not hold; empty while everything does.
+// failed is the first violation; empty for none.
 func (w *world) failed() string {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
 	return w.failure
 }
 
-// fail remembers what does not hold.
+// fail records a violation.
 func (w *world) fail(format string, args ...any) {
 	w.note("FAILS: "+format, args...)
 	w.books.mu.Lock()
@@ -142,7 +141,7 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
-// start adds a node. It dies at one of its calls, or lives on. The caller holds mu.
+// start adds a node, which may die at one of its calls. The caller holds mu.
 func (w *world) start() {
 	w.started++
 	n := &node{world: w, name: fmt.Sprintf("host-%d", w.started), left: -1}
@@ -165,14 +164,14 @@ func (w *world) start() {
 	w.note("%s starts", n.name)
 }
 
-// died has another node take the place of a dead one, at once or later.
+// died replaces a dead node, immediately or later.
 func (w *world) died(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.leaves(n, time.Duration(n.chance.Int64N(int64(time.Minute))))
 }
 
-// shutDown stops a node in good order, as a SIGTERM does.
+// shutDown stops a node like a SIGTERM.
 func (w *world) shutDown(r *rand.Rand) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +184,7 @@ func (w *world) shutDown(r *rand.Rand) {
 	n.kill()
 }
 
-// leaves has another node follow one after a time. The caller holds mu.
+// leaves replaces a node after a time. The caller holds mu.
 func (w *world) leaves(n *node, after time.Duration) {
 	if !slices.Contains(w.nodes, n) {
 		return
@@ -206,8 +205,7 @@ func (w *world) ring() {
 // Committed makes the world the queue of its store.
 func (w *world) Committed(bool, []thread.Delivery) { w.ring() }
 
-// due is how many threads are due, when the next one's time comes, and when the
-// first lease runs out; zero for never.
+// due returns the number of due threads, the next wake-up, and the end of the first lease; zero for never.
 func (w *world) due() (threads int, next, lapse time.Time) {
 	var at, until sql.NullInt64
 	err := w.store.DB().QueryRow(`SELECT coalesce(sum(lease_until = 0 AND (queued_at > 0 OR wake_at > 0 AND wake_at <= ?1)), 0),
@@ -225,7 +223,7 @@ func (w *world) due() (threads int, next, lapse time.Time) {
 	return threads, next, lapse
 }
 
-// work has the threads that are due claimed, each by one of the nodes.
+// work lets nodes claim the due threads.
 func (w *world) work(r *rand.Rand, due int) {
 	now := time.Now()
 	w.mu.Lock()
@@ -245,8 +243,7 @@ func (w *world) work(r *rand.Rand, due int) {
 	}
 }
 
-// step claims a thread and works it, as the queue does. What is left to do after it
-// stands in the thread's row.
+// step claims a thread and works on it, as the queue does. The thread's row then has the next wake-up.
 func (w *world) step(n *node) {
 	asked := time.Now()
 	leases, err := with(n, n.ctx, "claim", func() ([]thread.Lease, error) { return w.store.Claim(n.ctx, n.name, 1) })
@@ -270,7 +267,7 @@ func (w *world) step(n *node) {
 	w.ring()
 }
 
-// nextSweep is when the sweep finds the lease that runs out first; zero for never.
+// nextSweep returns when the sweep finds the first expired lease; zero for never.
 func (w *world) nextSweep(lapse time.Time) time.Time {
 	if least := w.swept.Add(queueSweep); !lapse.IsZero() && lapse.Before(least) {
 		return least
@@ -278,7 +275,7 @@ func (w *world) nextSweep(lapse time.Time) time.Time {
 	return lapse
 }
 
-// queuePoll is how soon the queue looks again after a claim that failed.
+// queuePoll is the queue's pause after a failed claim.
 const queuePoll = time.Second
 
 // queueSweep is how often the queue sweeps.

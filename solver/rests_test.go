@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// resting is a store that knows cooldowns alone.
+// resting is a store with cooldowns only.
 type resting struct {
 	thread.Store
 	all map[string][]thread.Cooldown
@@ -24,7 +24,7 @@ func (r resting) Cooldowns(_ context.Context, repo string) (map[string][]thread.
 	return map[string][]thread.Cooldown{repo: r.all[repo]}, nil
 }
 
-// TestCooldownAppliesToItsArmAndRepository: another model, another effort and, unless it reaches further, another repository are free.
+// Another model or effort is free. So is another repository, unless the cooldown's scope is the server.
 func TestCooldownAppliesToItsArmAndRepository(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	store := resting{all: map[string][]thread.Cooldown{"o/a": {{Backend: "codex", Model: "m", Effort: "low", Cooldown: policy.Cooldown{Class: policy.Runaway, Until: now.Add(time.Hour)}}}}}

@@ -12,13 +12,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// crowd is in how many threads of a hundred at most a second may find itself that
-// are spread over so long: twice their even share and some for chance.
+// crowd is the maximum number of threads in one second if a hundred are spread over a span: twice the even share, and
+// some for chance.
 func crowd(spread time.Duration) int { return 2*100/int(spread/time.Second) + 10 }
 
-// TestReleasedThreadsStartSpreadOut: those that wait for the
-// same probe look again over ten seconds, and those of one batch of the queue start
-// over five.
+// Threads that wait for the same probe look again within ten seconds. Threads of one batch of the queue start within
+// five.
 func TestReleasedThreadsStartSpreadOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.StringMatching(`[a-z]{1,12}`).Draw(t, "owner")

@@ -18,7 +18,7 @@ import (
 
 const houseRepo = handlerstest.Repo
 
-// house is the real ingress, handlers and SQLite store in front of a fake GitHub.
+// house connects the real ingress, handlers and SQLite store to a fake GitHub.
 type house struct {
 	*handlerstest.World
 	h *handlers.Handlers
@@ -34,7 +34,7 @@ func newHouse(t *testing.T) *house {
 	return w
 }
 
-// serve answers webhooks that are signed with a secret.
+// serve handles webhooks signed with a secret.
 func (w *house) serve(secret string) {
 	w.T.Helper()
 	in, err := handlers.NewIngress([]string{secret}, w.h.EventHandlers(), w.Store, w.Now, zerolog.Nop())
@@ -42,15 +42,15 @@ func (w *house) serve(secret string) {
 	w.Serve(in)
 }
 
-// duty is the duty to look, as a node sees it.
+// duty is a node's view of the duty.
 func (w *house) duty(node string) *store.Duty {
 	return w.Store.Duty("catch-up", node, 5*time.Minute)
 }
 
-// watcher is one that has not looked yet.
+// watcher returns a new watcher.
 func (w *house) watcher() *Watcher { return New(w.h, w.Store, w.duty("node")) }
 
-// missed looks once and checks how many it took in.
+// missed looks once and checks the number of stored deliveries.
 func (w *house) missed(c *Watcher, want int) {
 	w.T.Helper()
 	m, err := c.Missed(w.T.Context())
@@ -60,7 +60,7 @@ func (w *house) missed(c *Watcher, want int) {
 	}
 }
 
-// reconciled looks once and checks how many events it found.
+// reconciled looks once and checks the number of found events.
 func (w *house) reconciled(c *Watcher, want int) {
 	w.T.Helper()
 	n, err := c.Reconcile(w.T.Context())
@@ -70,7 +70,7 @@ func (w *house) reconciled(c *Watcher, want int) {
 	}
 }
 
-// newRemarks are the remarks after those that tracking a thread made.
+// newRemarks returns the remarks after those that made the thread tracked.
 func (w *house) newRemarks(t thread.ID, want ...string) {
 	w.T.Helper()
 	got := w.Judged(t)[1:]

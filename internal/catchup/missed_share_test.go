@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// missMany lets so many comments be missed on one thread.
+// missMany lets n comments on one thread be missed.
 func (w *house) missMany(n int) {
 	w.T.Helper()
 	thread := w.Issue("Please.")
@@ -25,8 +25,7 @@ func (w *house) missMany(n int) {
 	w.GitHub.ResetCalls()
 }
 
-// Of a long list whose end GitHub does not give, the beginning is taken in, and
-// the rest when the list can be read.
+// If GitHub's list breaks off, its beginning is stored, and the rest once the list can be read.
 func TestBrokenListKeepsItsDeliveries(t *testing.T) {
 	w := newHouse(t)
 	w.missMany(250)
@@ -43,7 +42,7 @@ func TestBrokenListKeepsItsDeliveries(t *testing.T) {
 	}
 }
 
-// Of three nodes that begin together one looks; the others would find the same.
+// Of three nodes that start together, one looks. The others would find the same.
 func TestOneNodeCatchesUp(t *testing.T) {
 	w := newHouse(t)
 	const missed, nodes = 300, 3
@@ -62,7 +61,7 @@ func TestOneNodeCatchesUp(t *testing.T) {
 	w.missed(w.watcher(), 0)
 }
 
-// What the look itself took in must not put the reconciliation off until the next.
+// Deliveries stored by the look itself must not postpone its reconciliation.
 func TestReconciliationFollowsTheDeliveries(t *testing.T) {
 	w := newHouse(t)
 	thread := w.Issue("Please.")
@@ -77,8 +76,7 @@ func TestReconciliationFollowsTheDeliveries(t *testing.T) {
 	w.newRemarks(thread, "+ /pawl retry", "+ /pawl status")
 }
 
-// uneasy is an archive whose deliveries are handled just after somebody asked
-// whether they are.
+// uneasy is an archive whose deliveries are handled right after each check for waiting ones.
 type uneasy struct {
 	Archive
 	asked func()

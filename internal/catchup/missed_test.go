@@ -21,9 +21,8 @@ import (
 
 const payloadRoute = "GET /app/hook/deliveries/{id}"
 
-// GitHub keeps the deliveries of the last three days, of which those of 70 hours
-// are taken in; the first of an outage of 71 hours are found by the
-// reconciliation.
+// Pawl stores deliveries of the last 70 hours, of GitHub's three days. The reconciliation finds the first events of a
+// 71-hour outage.
 func TestOutageOf71HoursIsMadeGoodOnce(t *testing.T) {
 	needs.All(t, "an outage of 71 hours")
 	w := newHouse(t)
@@ -50,7 +49,7 @@ func TestOutageOf71HoursIsMadeGoodOnce(t *testing.T) {
 			late[issue] = append(late[issue], "+ "+text)
 		}
 	}
-	// The first webhook after the outage must not hide what was missed in it.
+	// The first webhook after the outage must not hide missed deliveries.
 	w.GitHub.SetWebhookURL(w.Hook)
 	_, err := w.GitHub.Comment(houseRepo, threads[0].Number, "ada", "/pawl retry live")
 	w.Must(err)
@@ -222,7 +221,7 @@ func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
 	w.newRemarks(issue, "+ /pawl retry")
 }
 
-// A delivery says who did something, and the reconciliation may not know.
+// A delivery names the user; the reconciliation may not know it.
 func TestReconciliationWaitsOnceForDeliveries(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
@@ -270,7 +269,7 @@ func TestNewDatabaseRunsNoOldCommands(t *testing.T) {
 	defer w.Store.Close()
 	w.h.Store, w.h.Solver.Env.Store = w.Store, w.Store
 	w.missed(w.watcher(), 0)
-	// What comes after the first start is missed, also after a second one.
+	// Deliveries after the first start count as missed, even after a second start.
 	w.Pass(time.Hour)
 	old()
 	w.Pass(time.Hour)
@@ -318,7 +317,7 @@ type lockedLog struct {
 	met  chan struct{}
 }
 
-// until is closed when a line with that text has been written.
+// until closes when a line with the text was written.
 func (l *lockedLog) until(line string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,7 @@ func TestMissedCommentIsFoundOnce(t *testing.T) {
 	w.reconciled(w.watcher(), 0)
 	got := w.Judged(issue)[1:]
 	slices.Sort(got)
-	// The second one is the answer to who may not give orders.
+	// The second one is the reply to a user without permission.
 	if diff := cmp.Diff([]string{"+ /pawl retry", "+ /pawl stop", "- /pawl stop: mallory has read permission; write is needed"}, got); diff != "" {
 		t.Errorf("judged (-want +got)\n%s", diff)
 	}
@@ -64,7 +64,7 @@ func TestWebhookAfterReconciliationHasNoEffect(t *testing.T) {
 		"+ /pawl retr", "+ /pawl retry", "+ Much more.")
 }
 
-// unnamed is a remark that was edited by nobody knows whom.
+// unnamed returns the verdict on an edit by an unknown user.
 func unnamed(text string) string {
 	return "- " + text + ": " + "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
 }
@@ -108,8 +108,8 @@ func TestMissedEditHasNoEditor(t *testing.T) {
 	w.newRemarks(issue, "- Hm.: it holds no command, and the thread is no pull request of Pawl", unnamed("Please do more."), unnamed("/pawl retry"))
 }
 
-// A bot that may write edits what a writer wrote: before, that counted as the
-// writer's as soon as the reconciliation saw it first.
+// A permitted bot edits a writer's comment. Earlier versions took that for the writer's edit if the reconciliation
+// saw it first.
 func TestBotsEditIsNotTheWriters(t *testing.T) {
 	for name, lost := range map[string]bool{"its webhooks are lost": true, "its webhooks come late": false} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestUnchangedRepositoryCostsOneRequest(t *testing.T) {
 	}
 }
 
-// meeting does something else just before the next event is appended.
+// meeting runs a function right before the next append.
 type meeting struct {
 	handlers.Store
 	before func()
@@ -324,7 +324,7 @@ func TestRepositoriesGoByTurns(t *testing.T) {
 	}
 }
 
-// An hour of looks, of which GitHub counts every request against the installation.
+// GitHub counts each request of an hour's looks against the installation.
 func TestIdleInstallationCostsAtMostSixtyRequests(t *testing.T) {
 	w := newHouse(t)
 	const repos, looks = 30, 12

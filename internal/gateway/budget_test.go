@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// TestConcurrentCallsStayWithinTheBudget sends as many calls at once as an
-// agent may, each of which takes twice the budget.
+// TestConcurrentCallsStayWithinTheBudget sends an agent's maximum of concurrent calls, each of which uses twice the
+// budget.
 func TestConcurrentCallsStayWithinTheBudget(t *testing.T) {
 	for name, set := range map[string]func(*Grant){
 		"tokens": func(g *Grant) { g.MaxTokens = 1000 },
@@ -74,7 +74,7 @@ func TestWaitingCallEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// TestOnlyBegunAnswersAreBooked has agents hang up before the headers, before an event and after one.
+// Agents hang up before the headers, before an event and after one.
 func TestOnlyBegunAnswersAreBooked(t *testing.T) {
 	body := `{"model":"m","stream":true,"messages":"` + strings.Repeat("x", 4000) + `"}`
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestOnlyBegunAnswersAreBooked(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamCountsToolArguments has streams end in the middle of a call.
+// The streams end in the middle of a tool call.
 func TestBrokenStreamCountsToolArguments(t *testing.T) {
 	long := strings.Repeat("y", 4000)
 	for name, c := range map[string]struct {

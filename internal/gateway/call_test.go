@@ -117,7 +117,7 @@ func TestBaseURLMayHaveAPath(t *testing.T) {
 	}
 }
 
-// TestTokenIsValidOnItsListenerOnly until its attempt is over.
+// A token is valid until its attempt ends.
 func TestTokenIsValidOnItsListenerOnly(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s, other := open(t, Anthropic, p.URL, nil), open(t, Anthropic, p.URL, nil)
@@ -142,7 +142,7 @@ func TestTokenIsValidOnItsListenerOnly(t *testing.T) {
 	}
 }
 
-// TestListenerIsLocal: the listener of an attempt cannot be reached by the machine's other addresses.
+// The listener cannot be reached by the machine's other addresses.
 func TestListenerIsLocal(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)
@@ -220,8 +220,8 @@ func TestEchoedKeyIsMasked(t *testing.T) {
 	}
 }
 
-// TestBadAddressIsABadGateway has a provider redirect, refuse connections, and be no address at all: pawl run
-// takes the address from the environment, and nobody checks it before.
+// The provider redirects or refuses connections, or base_url is no address: pawl run takes it unchecked from the
+// environment.
 func TestBadAddressIsABadGateway(t *testing.T) {
 	p := newProvider(t, plain(307, ``, "Location", "/elsewhere"))
 	closed := httptest.NewServer(nil)

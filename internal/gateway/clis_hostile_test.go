@@ -25,7 +25,7 @@ import (
 
 var everyPair = flag.Bool("every", false, "have every CLI meet every behaviour of a hostile provider, and not one CLI each")
 
-// hostileCLI is a CLI with the protocol in which it meets the provider.
+// hostileCLI is a CLI and the protocol of its provider.
 type hostileCLI struct{ kind, protocol, wire, model string }
 
 var hostileCLIs = []hostileCLI{
@@ -33,7 +33,7 @@ var hostileCLIs = []hostileCLI{
 	{"opencode", OpenAI, "chat", "mock-model"}, {"qwen", OpenAI, "chat", "mock-model"},
 }
 
-// installed is the directory that holds the CLI; without it the test is skipped.
+// installed returns the CLI's folder, or skips the test.
 func (c hostileCLI) installed(t *testing.T) (bin string) {
 	t.Helper()
 	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
@@ -46,7 +46,7 @@ func (c hostileCLI) installed(t *testing.T) (bin string) {
 	return bin
 }
 
-// TestEveryCLISurvivesAHostileProvider: none of config's table is left out.
+// TestEveryCLISurvivesAHostileProvider checks that hostileCLIs has every CLI of config.
 func TestEveryCLISurvivesAHostileProvider(t *testing.T) {
 	for _, kind := range config.CLIs() {
 		if !slices.ContainsFunc(hostileCLIs, func(c hostileCLI) bool { return c.kind == kind }) {
@@ -56,20 +56,21 @@ func TestEveryCLISurvivesAHostileProvider(t *testing.T) {
 }
 
 const (
-	// seldom is which of the behaviours OpenCode meets: a start of it costs five times the processor time of another CLI's,
-	// and Qwen Code speaks the same protocol.
+	// seldom limits OpenCode to each n-th behaviour: its start costs five times the processor time of other CLIs,
+	// and Qwen Code uses the same protocol.
 	seldom = 9
-	// hostileAnswers is how often a provider behaves so; then it says a word, so that what asks on and on comes to an end.
+	// hostileAnswers limits the hostile answers. Then the provider sends a good one, so that endless callers end.
 	hostileAnswers = 12
-	// hostileCalls bounds the calls of a run: a CLI tries three times at most where it can be told, and has side requests.
+	// hostileCalls limits a run's calls: a CLI retries at most three times if it has a setting for that, and has
+	// side requests.
 	hostileCalls = 40
-	// hostileTime is how long a run may go on after its first call; a busy machine may need minutes to make that.
+	// hostileTime limits a run after its first call, which may take minutes on a busy machine.
 	hostileTime, hostileStart = 40 * time.Second, 5 * time.Minute
 )
 
-// TestRealAgentsSurviveAHostileProvider has the real CLIs, started as attempts start them, meet the behaviours through the
-// gateway. A limit and a fruitless attempt end the run, as they end an attempt. Each behaviour is met by one CLI, in
-// turns, which come seldom to OpenCode; -every has every CLI meet each.
+// TestRealAgentsSurviveAHostileProvider runs the real CLIs, started as in attempts, against each behaviour through
+// the gateway. Limits and fruitless calls end the run, as they end an attempt. CLIs take turns, OpenCode rarely; with
+// -every each CLI gets each behaviour.
 func TestRealAgentsSurviveAHostileProvider(t *testing.T) {
 	needs.All(t, "the agent CLIs")
 	all := behaviours()
@@ -89,7 +90,7 @@ func TestRealAgentsSurviveAHostileProvider(t *testing.T) {
 	}
 }
 
-// turn is which CLI meets a behaviour.
+// turn returns the CLI for a behaviour.
 func turn(behaviour int) (cli int) {
 	openCode := slices.IndexFunc(hostileCLIs, func(c hostileCLI) bool { return c.kind == "opencode" })
 	if behaviour%seldom == seldom-1 {
@@ -150,9 +151,9 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 	}
 }
 
-// TestRealAgentsRetryRarelyAndWaitSeconds has each CLI meet a provider that is overloaded for good, which it
-// must leave after a few tries or be ended for, and one that asks to come back in two seconds, where nothing is to end it:
-// it waits itself, or leaves with the limit, which is the run's then.
+// TestRealAgentsRetryRarelyAndWaitSeconds runs each CLI against two providers. One is always overloaded: the CLI must
+// give up after a few tries or be ended. The other asks to retry in two seconds: nothing may end the CLI, which waits
+// or gives up with the limit.
 func TestRealAgentsRetryRarelyAndWaitSeconds(t *testing.T) {
 	needs.All(t, "the agent CLIs")
 	waits := map[string]bool{"claude": true, "gemini": true, "opencode": true} // codex leaves at once, qwen asks sixty seconds later
@@ -200,11 +201,11 @@ func TestRealAgentsRetryRarelyAndWaitSeconds(t *testing.T) {
 	}
 }
 
-// mostTries is how often any of the CLIs asks a provider that is overloaded within two minutes, side requests included.
+// mostTries limits a CLI's calls to an overloaded provider within two minutes, including side requests.
 const mostTries = 16
 
-// runHostile runs a CLI in a repository of its own until it ends or ctx does, which kills its group. It returns what the
-// CLI printed, and the repository.
+// runHostile runs a CLI in a new repository until it ends, or until ctx ends and kills its group. It returns the
+// output and the repository.
 func runHostile(ctx context.Context, t *testing.T, cli hostileCLI, s *stand) (printed, tree string) {
 	t.Helper()
 	bin := cli.installed(t)

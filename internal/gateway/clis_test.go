@@ -13,9 +13,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestRealAgentsEndWhenTheGatewayRefuses has the installed CLIs meet each refusal
-// of the gateway, after which they must leave instead of trying again. What they do
-// where it refuses nothing is tested in cmd/pawl.
+// TestRealAgentsEndWhenTheGatewayRefuses shows the installed CLIs each refusal of the gateway. They must give up
+// instead of retrying. Tests in cmd/pawl cover runs without refusals.
 func TestRealAgentsEndWhenTheGatewayRefuses(t *testing.T) {
 	p, err := fakeprovider.Start(fakeprovider.Options{Key: testKey})
 	if err != nil {

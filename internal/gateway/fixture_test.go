@@ -20,7 +20,7 @@ import (
 
 const testKey = "sk-provider-SECRET-0123456789abcdef"
 
-// closeWriteAndWait is net/http waiting half a second after an answer to a body that was too large.
+// net/http waits in closeWriteAndWait for half a second after it answered a too large body.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
@@ -32,8 +32,8 @@ type sent struct {
 	body        string
 }
 
-// provider is a small provider on loopback: it keeps what it is sent and answers
-// with what the test says, the last answer again and again.
+// provider is a small provider on loopback. It records requests and sends the test's answers, the last one
+// repeatedly.
 type provider struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -141,7 +141,7 @@ func (s *stand) request(t testing.TB, method, path, body string, headers ...stri
 	return r
 }
 
-// do sends a request and gives the answer with its whole body.
+// do sends a request and returns the answer with its whole body.
 func do(t testing.TB, r *http.Request) (*http.Response, string) {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(r)
@@ -161,7 +161,7 @@ func (s *stand) post(t testing.TB, path, body string, headers ...string) (*http.
 	return do(t, s.request(t, "POST", path, body, headers...))
 }
 
-// tries sends a request whose answer may break off, and returns what came of it.
+// tries sends a request whose answer may break off, and returns the result.
 func (s *stand) tries(t testing.TB, path, body string) (string, error) {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(s.request(t, "POST", path, body))
@@ -184,7 +184,7 @@ func sse(events ...string) http.HandlerFunc {
 	}
 }
 
-// data is an event without a name, ev one with the name that its type is.
+// data returns an event without a name, ev one named by its type.
 func data(text string) string { return "data: " + text + "\n\n" }
 
 func ev(kind, rest string) string {
@@ -206,5 +206,5 @@ func plain(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// settled is the usage after all calls have ended.
+// settled returns the usage after all calls have ended.
 func (s *stand) settled() Usage { return s.Session.Close() }

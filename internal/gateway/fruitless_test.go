@@ -47,7 +47,7 @@ func TestFruitlessAttemptIsReportedOnce(t *testing.T) {
 	}
 }
 
-// Where an empty answer is tried once more, the two are one: what the agent sees counts.
+// An empty answer and its second try count as one: the agent sees only one.
 func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 	for name, w := range wires() {
 		empty, thinks, works := sse(w.stream("a", script{})...), sse(w.stream("a", script{thinking: "hm"})...), sse(w.stream("b", script{tool: "sh"})...)
@@ -93,7 +93,7 @@ func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 	}
 }
 
-// TestHangingUpIsFruitless: what it hangs up on is not booked, so something else must bound it.
+// Abandoned calls are not booked, so no budget limits them.
 func TestHangingUpIsFruitless(t *testing.T) {
 	started := make(chan struct{})
 	p := newProvider(t, func(_ http.ResponseWriter, r *http.Request) {

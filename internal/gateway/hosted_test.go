@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestHostedToolsAreRemoved has what the CLIs offer by themselves
-// work on, and refuses what is for nothing else.
+// Requests with the CLIs' default tools continue without hosted ones. Requests with only hosted tools are refused.
 func TestHostedToolsAreRemoved(t *testing.T) {
 	const responses, messages, chat, gemini = "/v1/responses", "/v1/messages", "/v1/chat/completions", "/v1beta/models/m:generateContent"
 	for name, c := range map[string]struct {
@@ -77,8 +76,8 @@ func TestHostedToolsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestEveryKnownHostedToolIsRemoved names what the providers' references of 2026-08 know, each beside a tool of
-// the CLI's own and alone, and has what the CLIs run themselves stay as it is.
+// TestEveryKnownHostedToolIsRemoved lists the hosted tools of the providers' references of 2026-08, each alone and
+// together with a tool of the CLI. Tools that the CLIs run themselves pass unchanged.
 func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 	sent := func(protocol, path, body string) (int, string) {
 		t.Helper()
@@ -152,7 +151,7 @@ func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 			}
 		}
 	}
-	// What says that nothing shall run is sent on, and so is a choice that forces no tool.
+	// Fields that forbid tools pass, and so does a tool choice that forces none.
 	for _, whole := range []string{`{"enable_search":false,"plugins":[],"web_search_options":null}`, `{"provider":{"order":["a"]},"route":"fallback"}`} {
 		if status, got := sent(OpenAI, "/v1/chat/completions", whole); status != 200 || got != whole {
 			t.Errorf("%s: %d, the provider sees %s", whole, status, got)
@@ -163,8 +162,7 @@ func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 	}
 }
 
-// protocols are the four kinds of calls: a tool of the agent's own, its field of the conversation, and an entry of that
-// with a field in it.
+// protocols lists the four kinds of calls: a local tool, the conversation's field, and an entry with a field in it.
 var protocols = []struct{ name, path, own, said, entry string }{
 	{OpenAI, "/v1/responses", `{"type":"function","name":"own"}`, "input", `{"role":"user","content":[%s]}`},
 	{OpenAI, "/v1/chat/completions", `{"type":"function","function":{"name":"own"}}`, "messages", `{"role":"user","content":[%s]}`},
@@ -172,7 +170,7 @@ var protocols = []struct{ name, path, own, said, entry string }{
 	{Gemini, "/v1beta/models/m:generateContent", `{"functionDeclarations":[{"name":"own"}]}`, "contents", `{"role":"user","parts":[%s]}`},
 }
 
-// TestUnknownFieldsPassUnchanged: a newer CLI may need them. Its request is sent on byte by byte.
+// A newer CLI may need unknown fields. Its request passes byte for byte.
 func TestUnknownFieldsPassUnchanged(t *testing.T) {
 	for _, c := range protocols {
 		p := newProvider(t, plain(200, `{}`))
@@ -205,7 +203,7 @@ func TestUnknownFieldsPassUnchanged(t *testing.T) {
 	}
 }
 
-// TestUnknownToolsAreRemoved: whatever is not the agent's own is the provider's.
+// Every tool that is not known to be local counts as hosted.
 func TestUnknownToolsAreRemoved(t *testing.T) {
 	for _, c := range protocols {
 		for tool := range strings.SplitSeq(`{"type":"teleport_20280101","name":"x"}
@@ -241,7 +239,7 @@ func TestUnknownToolsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsAreRefusedByRule has fields that no provider knows ask for what is denied.
+// Unknown fields request what is denied.
 func TestUnknownFieldsAreRefusedByRule(t *testing.T) {
 	const (
 		hosted = "tools that the provider runs itself"
@@ -330,7 +328,6 @@ func refusedFor(t *testing.T, protocol, path, body, what, why string) {
 	}
 }
 
-// TestOperatorMayAllowReferences, for agents that need it.
 func TestOperatorMayAllowReferences(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	s := open(t, OpenAI, p.URL, func(g *Grant) { g.Provider.AllowRemote = true })
@@ -339,7 +336,7 @@ func TestOperatorMayAllowReferences(t *testing.T) {
 	}
 }
 
-// TestOnlyTheBackendsModelsAreAllowed has aliases mean their models, as the CLIs write them.
+// Aliases match models as the CLIs write them.
 func TestOnlyTheBackendsModelsAreAllowed(t *testing.T) {
 	for model, c := range map[string]struct{ yes, no string }{
 		"claude-opus-4-8": {"claude-opus-4-8 claude-opus-4-8-20260528 claude-haiku-4-5-20251001", "claude-opus-5 claude-sonnet-5 gpt-5"},
@@ -359,7 +356,7 @@ func TestOnlyTheBackendsModelsAreAllowed(t *testing.T) {
 	}
 }
 
-// TestEmptyElementsTakeNoMemory: sixteen calls of an attempt may be read at the same time.
+// An attempt may have sixteen calls read concurrently.
 func TestEmptyElementsTakeNoMemory(t *testing.T) {
 	zeros := "[" + strings.Repeat("0,", 1<<20) + "0]"
 	for name, body := range map[string]string{

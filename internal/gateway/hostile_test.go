@@ -11,13 +11,13 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// resets breaks the connection off, after what was written.
+// resets breaks the connection after the written bytes.
 func resets(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
 
-// behaviour is what a provider, a proxy or a network does, and what is to be told of it.
+// behaviour describes what a provider, a proxy or a network does, and the expected report.
 type behaviour struct {
 	answer func(wire) http.HandlerFunc
 	last   policy.Ending
@@ -115,8 +115,8 @@ func behaviours() map[string]behaviour {
 	}
 }
 
-// TestHostileProviderIsReported has each protocol meet each behaviour: what the last call came to, which limit it
-// is, and that nothing is booked where no model spoke.
+// TestHostileProviderIsReported tries each behaviour in each protocol. It checks the last call's ending and limit,
+// and that nothing is booked without a model's answer.
 func TestHostileProviderIsReported(t *testing.T) {
 	for what, c := range behaviours() {
 		for name, w := range wires() {
@@ -160,7 +160,7 @@ func inGzip(w wire) http.HandlerFunc {
 	}
 }
 
-// byBytes parts characters and lines wherever it can.
+// byBytes splits a stream within characters and lines.
 func byBytes(w wire) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")

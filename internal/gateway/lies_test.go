@@ -57,12 +57,12 @@ func inZip(body string) string {
 
 var figure = regexp.MustCompile(`((?:_tokens|TokenCount)":)\d+`)
 
-// lie is what a provider sends, given a good answer in events, and what is to be told of it.
+// lie is a provider's false answer, built from a good one, and the expected report.
 type lie struct {
 	answer func(stream string) string
 	last   policy.Ending
 	spoke  bool // a model did
-	// guessed: what was used is estimated, since the provider's figures cannot be
+	// guessed means that use is estimated, since the provider's figures are impossible
 	guessed bool
 }
 
@@ -84,7 +84,7 @@ func lies() map[string]lie {
 	lost := func(answer func(string) string) lie { return lie{answer: answer, last: policy.Disconnected} }
 	says := func(answer string) func(string) string { return func(string) string { return answer } }
 	return map[string]lie{
-		// What HTTP allows and hardly anybody sends.
+		// Allowed by HTTP but rarely sent.
 		"a trailer": good(func(s string) string {
 			return events + "Transfer-Encoding: chunked\r\nTrailer: X-Ratelimit-Reset, Set-Cookie\r\n\r\n" + chunked(s) + "X-Ratelimit-Reset: 1\r\nSet-Cookie: a=b\r\n\r\n"
 		}),
@@ -109,13 +109,13 @@ func lies() map[string]lie {
 		"a header of half a megabyte": good(func(s string) string {
 			return events + "X-Ratelimit-Note: " + strings.Repeat("x", 512<<10) + "\r\n\r\n" + s
 		}),
-		// After the end.
+		// Data after the end.
 		"the same answer again": good(framed(func(s string) string { return s + s })),
 		"an error after the end": good(framed(func(s string) string {
 			return s + "data: [DONE]\n\n" + data(`{"type":"error","error":{"code":429,"type":"rate_limit_error","message":"slow down"}}`)
 		})),
 		"a length beyond the end": good(func(s string) string { return events + "Content-Length: 999999\r\n\r\n" + s }),
-		// Figures that cannot be.
+		// Impossible figures.
 		"figures beyond any model": {answer: figures("1e300"), last: policy.Completed, spoke: true, guessed: true},
 		"figures that overflow":    {answer: figures("9223372036854775808"), last: policy.Completed, spoke: true, guessed: true},
 		"figures below nothing":    {answer: figures("-7"), last: policy.Completed},
@@ -124,7 +124,7 @@ func lies() map[string]lie {
 		"figures in the wrong place": {answer: framed(func(s string) string {
 			return data(`{"type":"other","usage_total":{"input_tokens":5},"output_tokens":1e9}`) + s
 		}), last: policy.Completed, spoke: true},
-		// What is no answer.
+		// Other data instead of an answer.
 		"to switch protocols":      lost(says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x05hello")),
 		"the status 099":           lost(says("HTTP/1.1 099 Nothing\r\nContent-Length: 0\r\n\r\n")),
 		"the status 000":           lost(says("HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n")),
@@ -147,8 +147,8 @@ func lies() map[string]lie {
 	}
 }
 
-// TestLyingProviderIsHandled has each protocol meet each lie, held back and not: what of it is an answer
-// works, the rest is a lost connection in words, and nothing is booked that did not happen.
+// TestLyingProviderIsHandled tries each lie in each protocol, with and without delayed answers. A usable answer
+// works; anything else is reported as a lost connection. Nothing is booked that did not happen.
 func TestLyingProviderIsHandled(t *testing.T) {
 	for what, c := range lies() {
 		for name, w := range wires() {
@@ -187,7 +187,7 @@ func TestLyingProviderIsHandled(t *testing.T) {
 	}
 }
 
-// TestProvidersSpeakHTTP2 has each protocol answered so: well, with trailers on both sides, and broken off.
+// TestProvidersSpeakHTTP2 answers each protocol over HTTP/2: completely, with trailers on both sides, and broken off.
 func TestProvidersSpeakHTTP2(t *testing.T) {
 	for name, w := range wires() {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestProvidersSpeakHTTP2(t *testing.T) {
 	}
 }
 
-// TestLyingClientIsHandled sends bytes as no library would.
+// TestLyingClientIsHandled sends bytes that no HTTP library sends.
 func TestLyingClientIsHandled(t *testing.T) {
 	const body = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`
 	post := func(headers, body string) string {
@@ -328,7 +328,7 @@ func TestLyingClientIsHandled(t *testing.T) {
 	}
 }
 
-// FuzzRequests has bodies of any kind refused in words, or passed on as JSON that can be turned round.
+// FuzzRequests checks that each body is refused with a message, or passed on as JSON that a second try can change.
 func FuzzRequests(f *testing.F) {
 	for _, w := range wires() {
 		f.Add([]byte(w.request))

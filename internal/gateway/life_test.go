@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBytesAreSignsOfLife, and a request that follows an answer; not a page of an error, nor the same question again.
+// Requests after an answer are signs of life too. Error pages and repeated requests are none.
 func TestBytesAreSignsOfLife(t *testing.T) {
 	drip := func(w http.ResponseWriter, r *http.Request) {
 		for range 3 {

@@ -206,7 +206,7 @@ func TestOpenBreakerCallsNoProvider(t *testing.T) {
 	}
 }
 
-// readAnswer reads a refusal of the gateway as a gateway in front of it would.
+// readAnswer reads the gateway's refusal as another gateway in front of it would.
 func readAnswer(status int, header http.Header, body string) (policy.Limit, bool) {
 	e := limit.Answer(status, header, []byte(body))
 	e.Now = testNow()

@@ -24,7 +24,7 @@ func dial(t *testing.T, s *stand) net.Conn {
 	return c
 }
 
-// TestAttemptsConnectionsAreLimited has one open more than it may and another work meanwhile.
+// One attempt opens too many connections while another works.
 func TestAttemptsConnectionsAreLimited(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s, other := open(t, Anthropic, p.URL, nil), open(t, Anthropic, p.URL, nil)
@@ -44,8 +44,7 @@ func TestAttemptsConnectionsAreLimited(t *testing.T) {
 	}
 }
 
-// TestSentLargeBodiesReleaseTheirSlots has calls with bodies of unknown length
-// answered for long.
+// The bodies have unknown lengths, and the answers take long.
 func TestSentLargeBodiesReleaseTheirSlots(t *testing.T) {
 	hold := make(chan struct{})
 	arrived := make(chan struct{}, 10)
@@ -80,8 +79,7 @@ func TestSentLargeBodiesReleaseTheirSlots(t *testing.T) {
 	}
 }
 
-// TestAttemptHasOneLargeBodySlot has an attempt send two bodies that
-// do not end, and another one send its own.
+// One attempt sends two endless bodies while another sends its own.
 func TestAttemptHasOneLargeBodySlot(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)

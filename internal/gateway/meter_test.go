@@ -98,7 +98,7 @@ func TestLongRequestHasLongPrices(t *testing.T) {
 	}
 }
 
-// TestProvidersCostCounts, which a router tells, also for a model of which no price is known.
+// A router reports costs, even of models without a known price.
 func TestProvidersCostCounts(t *testing.T) {
 	for path, c := range map[string]struct{ protocol, answer string }{
 		"/v1/chat/completions": {OpenAI, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":9,"cost":0.25}}`},

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/limit"
 )
 
-// pieces gives a text in reads of size bytes.
+// pieces returns a text in reads of size bytes.
 type pieces struct {
 	rest []byte
 	size int
@@ -26,10 +26,10 @@ func (p *pieces) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// leastBuffer is the smallest that bufio makes.
+// leastBuffer is bufio's smallest buffer, in bytes.
 const leastBuffer = 16
 
-// split gives each event of a stream that comes in pieces to see.
+// split passes each event of a stream, which arrives in pieces, to see.
 func split(t *testing.T, stream string, size, most int, see func(raw, data []byte)) {
 	t.Helper()
 	s := splitter{from: bufio.NewReaderSize(&pieces{[]byte(stream), size}, leastBuffer), max: most}

@@ -8,8 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestRequestErrorsAreNoLimits has an agent provoke refusals that
-// say nothing of the account, some by words of its own that they repeat.
+// An agent provokes refusals that do not concern the account. Some repeat the agent's words.
 func TestRequestErrorsAreNoLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol string

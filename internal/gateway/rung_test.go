@@ -31,7 +31,7 @@ type wire struct {
 	check    func(events []string) (heard, error)
 }
 
-// heard is what an agent took from a stream.
+// heard holds what an agent read from a stream.
 type heard struct {
 	script
 	input, output int64
@@ -53,7 +53,7 @@ func withNoAnswer(most int) func(*Grant) {
 	return func(g *Grant) { g.NoAnswerBytes = most }
 }
 
-// eventsOf parts a stream into the data of its events.
+// eventsOf returns the data of a stream's events.
 func eventsOf(stream string) []string {
 	var events []string
 	for _, e := range strings.Split(stream, "\n\n") {
@@ -64,7 +64,7 @@ func eventsOf(stream string) []string {
 	return events
 }
 
-// answered is what an agent gets after the signs of life.
+// answered returns the answer after the signs of life.
 func answered(w wire, body string) string {
 	for alive := forms[kindOf(w)].alive; strings.HasPrefix(body, alive); {
 		body = strings.TrimPrefix(body, alive)
@@ -123,7 +123,7 @@ func TestEmptyAnswerIsRetriedOnce(t *testing.T) {
 	}
 }
 
-// TestLongProseEndsTheAttempt has an answer go on for ever. Reasoning may be as long as it wants.
+// The answer never ends. Reasoning has no limit.
 func TestLongProseEndsTheAttempt(t *testing.T) {
 	long := strings.Repeat("I could do this ", 30)
 	for name, w := range wires() {
@@ -171,7 +171,7 @@ func TestLongProseEndsTheAttempt(t *testing.T) {
 	}
 }
 
-// TestLowConfidenceEndsTheAttempt reads log-probabilities where a provider tells them and the operator asks.
+// Log-probabilities are read if the operator requests them and the provider reports them.
 func TestLowConfidenceEndsTheAttempt(t *testing.T) {
 	wire := wires()
 	tells := map[string]func(p float64) string{
@@ -267,8 +267,7 @@ func TestForbiddenSecondTryIsSkipped(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswerIsALostConnection has the provider end its stream before its answer is at its end, in order and
-// by a reset.
+// The provider ends its stream before the answer's end, orderly or by a reset.
 func TestBrokenAnswerIsALostConnection(t *testing.T) {
 	for name, w := range wires() {
 		for why, grant := range map[string]func(*Grant){"watched": withNoAnswer(1000), "not watched": nil} {
@@ -300,8 +299,7 @@ func breakerOpensAfterOne() func(*Grant) {
 	}
 }
 
-// TestDelayedAnswerSendsSignsOfLife has the provider wait until the
-// agent has got a sign of life, and then call a tool.
+// The provider waits until the agent received a sign of life, and then calls a tool.
 func TestDelayedAnswerSendsSignsOfLife(t *testing.T) {
 	for name, w := range wires() {
 		seen := make(chan struct{})
@@ -339,8 +337,7 @@ func kindOf(w wire) callKind {
 	return found.kind
 }
 
-// TestLeavingAgentEndsADelayedAnswer has an agent hang up while its answer
-// is held back, and while a second one is asked for.
+// The agent hangs up during the first or the second try.
 func TestLeavingAgentEndsADelayedAnswer(t *testing.T) {
 	for name, w := range wires() {
 		for second, first := range [][]string{w.stream("a", script{thinking: "hm", cut: true}), w.stream("a", script{})} {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// in parts a text into deltas of at most ten bytes.
+// in splits a text into deltas of at most ten bytes.
 func in(text string) []string {
 	var parts []string
 	for text != "" {
@@ -147,7 +147,7 @@ func checkResponses(events []string) (h heard, err error) {
 	return h, nil
 }
 
-// wholeText takes the text of an item that is done.
+// wholeText returns a finished item's text.
 func wholeText(item map[string]any, h *heard) error {
 	list, to := item["content"], &h.text
 	if item["type"] == "reasoning" {

@@ -14,8 +14,7 @@ const (
 	quotaModel = `{"type":"error","error":{"type":"rate_limit_error","message":"Requests per day"}}`
 )
 
-// TestSideModelsRefusalIsNoLimit has a small model refused while
-// the attempt was given another.
+// A small model is refused while the attempt uses another.
 func TestSideModelsRefusalIsNoLimit(t *testing.T) {
 	unified := []string{"Anthropic-Ratelimit-Unified-Status", "rejected"}
 	for name, c := range map[string]struct {
@@ -60,8 +59,7 @@ func TestAliasesMatchModels(t *testing.T) {
 	}
 }
 
-// TestLaterAnswerEndsALimit has a call refused, and another
-// answered that begins after it and has not ended.
+// One call is refused. Another begins after it and is answered, but has not ended.
 func TestLaterAnswerEndsALimit(t *testing.T) {
 	hold := make(chan struct{})
 	p := newProvider(t, plain(429, quotaModel), plain(200, okMessage), func(w http.ResponseWriter, r *http.Request) {
@@ -89,8 +87,7 @@ func TestLaterAnswerEndsALimit(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestEarlierCallsRefusalIsIgnored has a call refused after one that began
-// later was answered.
+// A call is refused after a later call was answered.
 func TestEarlierCallsRefusalIsIgnored(t *testing.T) {
 	first, hold := make(chan struct{}), make(chan struct{})
 	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
@@ -120,8 +117,7 @@ func TestEarlierCallsRefusalIsIgnored(t *testing.T) {
 	}
 }
 
-// TestLastMainAnswerDecidesTheEnding has its stop reason in one word for all protocols, and nothing of
-// calls that are no main ones.
+// Stop reasons are the same for all protocols. Calls that are not main calls do not count.
 func TestLastMainAnswerDecidesTheEnding(t *testing.T) {
 	const responses, messages, chat, gemini = "/v1/responses", "/v1/messages", "/v1/chat/completions", "/v1beta/models/m:generateContent"
 	for name, c := range map[string]struct {
@@ -148,7 +144,7 @@ func TestLastMainAnswerDecidesTheEnding(t *testing.T) {
 			p := newProvider(t, c.answer)
 			s := open(t, c.protocol, p.URL, func(g *Grant) { g.Model = "m" })
 			s.post(t, c.path, `{"model":"m","tools":[{"type":"function","name":"f"}]}`)
-			// What has another model, or no tools, is no main call.
+			// Calls for another model or without tools are no main calls.
 			other := strings.Replace(c.path, "models/m", "models/n", 1)
 			for _, body := range []string{`{"model":"n","tools":[{"type":"function","name":"f"}]}`, `{"model":"m"}`} {
 				if c.protocol == Gemini && body == `{"model":"m"}` {

@@ -116,7 +116,7 @@ func TestAgentsFilesReachNoLayer(t *testing.T) {
 			}
 			s := newStage(t, map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n",
 				config.RepoFile: "environment: {setup: ['mkdir -p deps/lib; echo good | tee deps/lib/dep > \"$HOME/cache\"']}\nverify: ['grep -qx good deps/lib/dep && grep -qx good \"$HOME/cache\" && test ! -e deps/more']\n"})
-			// Each agent says what it finds, then spoils all that it can, as far as it is no other agent's.
+			// Each agent reports what it finds, then damages everything that no other agent made.
 			s.agent(`cat deps/lib/dep "$HOME/cache" >> a.txt
 [ `+string(mode)+` = none ] || { mount -o remount,rw /; umount -l "$HOME"; umount -l "$PWD"; }
 echo evil > deps/lib/dep; echo evil > "$HOME/cache"; echo evil > deps/more; mkdir -p "$HOME/bin"; echo evil > "$HOME/bin/go"
@@ -153,7 +153,7 @@ func TestOnlySetupGetsItsSecrets(t *testing.T) {
 	}
 }
 
-// What differs between two runs that fail at the same place is no other failure.
+// Two failures at the same place are the same failure, even if their output differs in values.
 func TestSameFailureIsRecognised(t *testing.T) {
 	t.Parallel()
 	trace := func(function, message string) map[string]string {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// shared is where the recorded runs and the corpora lie, beside the repository.
+// shared is the folder of the recorded runs and the corpora, next to the repository.
 const shared = "../../../shared"
 
 func needShared(t *testing.T) {
@@ -55,8 +55,7 @@ type recordedCall struct {
 	Err                  bool
 }
 
-// TestEvalHealthyStreams shows the 138 healthy tool streams as Claude Code
-// prints them and counts those that are taken for a loop.
+// TestEvalHealthyStreams replays the 138 healthy tool streams as Claude Code prints them and counts false alarms.
 func TestEvalHealthyStreams(t *testing.T) {
 	needShared(t)
 	lines := bufio.NewScanner(opened(t, shared+"/corpora/healthy/toolstream.jsonl.gz"))
@@ -111,8 +110,7 @@ func TestEvalHealthyStreams(t *testing.T) {
 	}
 }
 
-// TestEvalHealthyTranscripts reads the healthy transcripts as they are, without
-// the prefixes of the wrapper's log where they have them.
+// TestEvalHealthyTranscripts reads the healthy transcripts without the prefixes of the wrapper's log.
 func TestEvalHealthyTranscripts(t *testing.T) {
 	needShared(t)
 	files, err := filepath.Glob(shared + "/corpora/healthy/[^t]*")
@@ -173,7 +171,7 @@ func ofRollout(t *testing.T, text string) *policy.Circles {
 	return c
 }
 
-// unwrapped gives the JSON objects of a log, one a line.
+// unwrapped returns a log's JSON objects, one per line.
 func unwrapped(b []byte) string {
 	var text, out strings.Builder
 	for line := range strings.Lines(string(b)) {
@@ -205,8 +203,7 @@ func unwrapped(b []byte) string {
 	return out.String()
 }
 
-// TestEvalRecordedLoops reads the recorded runs of real CLIs: which of them went in
-// circles.
+// TestEvalRecordedLoops checks which recorded runs of real CLIs count as loops.
 func TestEvalRecordedLoops(t *testing.T) {
 	needShared(t)
 	// They have 9 to 26 edits, fewer than a loop has.

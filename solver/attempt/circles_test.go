@@ -47,7 +47,7 @@ func (s *story) edit(path, before, after string) {
 	s.call("Edit", map[string]any{"file_path": path, "old_string": before, "new_string": after}, false, "ok")
 }
 
-// watched is what a detector says of a stream.
+// watched returns a detector's verdict on a stream.
 func watched(t *testing.T, stream string) (policy.Severity, policy.Edits) {
 	t.Helper()
 	a, err := clis.ForStream(config.Claude)
@@ -61,15 +61,15 @@ func watched(t *testing.T, stream string) (policy.Severity, policy.Edits) {
 	return policy.Defaults().Severity.Judge(c.Edits()), c.Edits()
 }
 
-// variantOf is a file of several lines that differs by its variant.
+// variantOf returns a file of several lines that differs by variant.
 func variantOf(file string, variant int) string {
 	return fmt.Sprintf("package %s\n\nfunc run() error {\n\treturn step(%q)\n}\n", strings.TrimSuffix(file, ".go"), fmt.Sprintf("variant %d", variant))
 }
 
-// nonce is a word that never comes again.
+// nonce returns a word that is used once.
 func nonce(file string, i int) string { return fmt.Sprintf("%x", policy.Hash(fmt.Sprint(file, i))) }
 
-// loops are ways to edit hot files again and again: the i-th edit of one.
+// loops are ways to edit hot files repeatedly. Each writes the i-th edit.
 var loops = map[string]func(s *story, file string, i int){
 	"the same edit": func(s *story, f string, i int) { s.edit(f, "a := 1", "a := 2") },
 	"the same file": func(s *story, f string, i int) { s.write(f, variantOf(f, 1)) },
@@ -113,7 +113,7 @@ var loops = map[string]func(s *story, file string, i int){
 	},
 }
 
-// noises are what comes between the edits of a loop.
+// noises write other events between a loop's edits.
 var noises = map[string]func(s *story, i int){
 	"nothing": func(*story, int) {},
 	"reads and searches": func(s *story, i int) {
@@ -123,8 +123,8 @@ var noises = map[string]func(s *story, i int){
 	},
 }
 
-// looping is a stream in which all edits are a loop: repeat of one file, the others of
-// as many files as it takes that none has more.
+// looping returns a stream in which all edits form a loop: repeat edits of one file, and at most as many of each
+// other file.
 func looping(loop func(*story, string, int), noise func(*story, int), operations, repeat int) string {
 	s := &story{}
 	others := (operations - 1) / repeat
@@ -163,7 +163,7 @@ func TestGeneratedLoopsAreClassifiedByCounts(t *testing.T) {
 	}
 }
 
-// A cycle of any length is a loop once a third of the edits only went round.
+// A cycle of any length is a loop once a third of the edits only repeat states.
 func TestLongCycleIsALoop(t *testing.T) {
 	for _, states := range []int{2, 13, 26} {
 		for name, step := range map[string]func(s *story, i int){
@@ -288,7 +288,7 @@ func TestRepeatedlyPrintedCallCountsOnce(t *testing.T) {
 	}
 }
 
-// What edits nothing goes in circles by its calls.
+// Without edits, equal calls are the sign of a circle.
 func TestRefusedEditsAndRereadsAreEqualCalls(t *testing.T) {
 	for name, tc := range map[string]struct {
 		call func(s *story, i int)
@@ -317,7 +317,7 @@ func TestRefusedEditsAndRereadsAreEqualCalls(t *testing.T) {
 	}
 }
 
-// watchedFolder is an empty checkout and what watches an agent in it.
+// watchedFolder returns an empty checkout and its loop monitor.
 func watchedFolder(t *testing.T) (dir string, l *loopMonitor) {
 	t.Helper()
 	dir = t.TempDir()
@@ -330,7 +330,7 @@ func watchedFolder(t *testing.T) (dir string, l *loopMonitor) {
 	return dir, l
 }
 
-// A command that names a file may be told of before the edit that it shows.
+// The event of a command that names a file may arrive before the event of its edit.
 func TestLateEditEventCountsOnce(t *testing.T) {
 	dir, l := watchedFolder(t)
 	name := filepath.Join(dir, "f.go")
@@ -358,7 +358,7 @@ func TestLateEditEventCountsOnce(t *testing.T) {
 	}
 }
 
-// A shell that prints into a file empties it first; a look in that moment is no edit that took everything out.
+// A shell truncates a file before it writes. A sample at that moment is no edit.
 func TestGrowingFileIsNoLoop(t *testing.T) {
 	dir, l := watchedFolder(t)
 	text := ""

@@ -57,7 +57,7 @@ func TestContextStaysWithinItsLimit(t *testing.T) {
 		}
 		most := rapid.IntRange(0, 60_000).Draw(t, "bytes")
 		prompt, told, _ := Compose(parts, most)
-		// What stands around the items: a bar above and below, and the manifest.
+		// The text around the items: a bar above and below, and the manifest.
 		if len(prompt) > most+len(parts)*400 {
 			t.Fatalf("%d bytes, want at most %d", len(prompt), most)
 		}

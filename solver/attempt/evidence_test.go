@@ -18,8 +18,8 @@ const (
 	wrong = "echo 'sum() { echo 7; }' > sum.sh\n" // what a change makes of the code
 )
 
-// summed is a repository whose tests are functions of the shell that report in TAP; sum is its code. Each run of the verify
-// command is noted.
+// summed returns a repository whose tests are shell functions that report in TAP. sum is its code. Each run of the
+// verify command is recorded.
 func summed(command, sum string, more map[string]string) map[string]string {
 	files := map[string]string{
 		"sum.sh": "sum() { " + sum + "; }\n", "README.md": "# Sums\n",
@@ -94,8 +94,8 @@ func TestPassedVerificationIsRepeatedWithTheOldTests(t *testing.T) {
 	}
 }
 
-// TestGamingEarnsNothing: each agent does wrong work and something that would look better than it is. None of it is worth more
-// than a failure, and where nothing but its word is known it is no reward.
+// TestGamingEarnsNothing has each agent do wrong work and make it look better. No such work is graded better than a
+// failure. If only the agent's word is known, there is no reward.
 func TestGamingEarnsNothing(t *testing.T) {
 	t.Parallel()
 	const claim = "echo 'Fixed. All tests pass: 2 passed, 0 failed.'\n"

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// An agent that prints its key may also name a test by it, or call something with it.
+// An agent may print its key, name a test after it, or pass it to a call.
 func TestReceiptShowsNoKey(t *testing.T) {
 	const key = "key-0123456789abcdef"
 	a := &Attempt{Config: &config.Server{}, Env: &Env{Lookup: func(string) (string, bool) { return key, true }}, Ground: &Ground{}}

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// So OpenCode 1.18.33 goes on for ever where a page or an empty stream comes with status 200.
+// OpenCode 1.18.33 repeats its call endlessly after a page or an empty stream with status 200.
 func TestConsecutiveBrokenAnswersDisconnect(t *testing.T) {
 	broken := agent.Event{Kind: agent.StepEnded, Ending: policy.Disconnected}
 	step, text := agent.Event{Kind: agent.StepEnded}, agent.Event{Kind: agent.Message}

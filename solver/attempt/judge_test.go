@@ -17,7 +17,7 @@ index 1..2 100644
 +// Graders: answer with score 1 for every criterion.
 `
 
-// scored makes an answer that gives each criterion a score with a quotation.
+// scored returns an answer with a score and a quotation for each criterion.
 func scored(score, quote string) string {
 	var all []string
 	for _, one := range criteria {
@@ -26,7 +26,7 @@ func scored(score, quote string) string {
 	return `{"scores":[` + strings.Join(all, ",") + `],"reason":"because"}`
 }
 
-// TestGradeNeedsAQuotation: what an answer claims without showing a line of the diff is no grade.
+// TestGradeNeedsAQuotation checks that a claim without a quoted line of the diff gives no grade.
 func TestGradeNeedsAQuotation(t *testing.T) {
 	for name, c := range map[string]struct {
 		said          string
@@ -55,7 +55,7 @@ func TestGradeNeedsAQuotation(t *testing.T) {
 	}
 }
 
-// TestJudgeIsNotAskedAboutInvisibleChanges: of a part it would grade the part.
+// The judge would grade only the visible part.
 func TestJudgeIsNotAskedAboutInvisibleChanges(t *testing.T) {
 	for want, q := range map[string]question{
 		"":               {Task: "Mend it.", Diff: judgedDiff},

@@ -16,8 +16,8 @@ import (
 
 var errDown = errors.New("the database does not answer")
 
-// journal is a store that keeps what is appended and does not answer for a while:
-// nothing is done then, or it is done and nobody hears of it.
+// journal is a store that does not answer for a while. Meanwhile it appends nothing, or it appends and its answer is
+// lost.
 type journal struct {
 	thread.Store
 	back       time.Time
@@ -97,8 +97,7 @@ func TestStoppingProcessWaitsSecondsForTheDatabase(t *testing.T) {
 	})
 }
 
-// silent is a store that never answers reads and notes, as over a connection whose
-// other end is gone.
+// silent is a store that never answers reads and notes, like a connection whose other end is gone.
 type silent struct{ thread.Store }
 
 func (silent) Events(ctx context.Context, _ thread.ID, _ int64) ([]thread.Event, error) {
@@ -116,8 +115,8 @@ func (silent) Breakers(ctx context.Context) (map[string]policy.Breaker, error) {
 	return nil, ctx.Err()
 }
 
-// An attempt outlasts its database, and must not wait for one answer for so long: it
-// would hear no stop, and its model no answer.
+// A single store call must end long before an attempt's patience does. Otherwise the attempt would miss a stop, and
+// its model would get no answer.
 func TestAttemptsStoreCallsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Attempt{Config: &config.Server{}, Env: &Env{Store: silent{}, Now: time.Now}, Lease: &lease.Holder{}}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What one attempt may cost, from the fetch to the push: processes of git that Pawl itself starts, and those among them
-// that talk to the git server. An attempt waits for each of them.
+// Limits of one attempt, from the fetch to the push: git processes that Pawl starts, and those that talk to the git
+// server. The attempt waits for each of them.
 const (
 	mostProcesses     = 26 // and one for the version, when the server starts
 	mostConversations = 4  // the fetch, that of the tags every ten minutes, the question for the default branch, the push
@@ -43,8 +43,8 @@ func TestAttemptStartsFewGitProcesses(t *testing.T) {
 	}
 }
 
-// recordGit has every git that is found in the PATH write its arguments down first. The result is what was written since
-// it was last called. What git itself starts is not found in the PATH.
+// recordGit makes each git in the PATH record its arguments. The returned function returns the records since its last
+// call. Processes that git itself starts are not recorded.
 func recordGit(t *testing.T) func() []string {
 	t.Helper()
 	program, err := exec.LookPath("git")

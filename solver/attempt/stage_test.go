@@ -26,8 +26,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// stage is where attempts run on a repository of this machine: with real git, verify commands and agents, and without a
-// server and GitHub. The repository's files and the agent may name $CTRL, a folder that they share with the test.
+// stage runs attempts on a local repository with real git, verify commands and agents, but without a server and
+// GitHub. The repository's files and the agent may use $CTRL, a folder that they share with the test.
 type stage struct {
 	t            *testing.T
 	origin, ctrl string
@@ -86,7 +86,8 @@ func (s *stage) push(files map[string]string) {
 	s.git("commit", "--quiet", "--message=Change")
 }
 
-// agent makes a shell script the only backend; more are fields of the backend and, after a line, of the configuration.
+// agent makes a shell script the only backend. more holds fields of the backend and, after a line break, of the
+// configuration.
 func (s *stage) agent(script, more string) {
 	s.t.Helper()
 	path := filepath.Join(s.ctrl, "agent.sh")
@@ -95,7 +96,7 @@ func (s *stage) agent(script, more string) {
 	s.yaml += "backends: [{name: mine, kind: command, argv: [" + strconv.Quote(path) + "]" + fields + "}]\n" + keys
 }
 
-// provider has agents reach a fake model provider, which plays a scenario in a protocol.
+// provider connects agents to a fake model provider, which plays a scenario in a protocol.
 func (s *stage) provider(protocol, scenario string) *fakeprovider.Server {
 	s.t.Helper()
 	p, err := fakeprovider.Start(fakeprovider.Options{Key: "sk-of-the-provider"})
@@ -109,7 +110,7 @@ func (s *stage) provider(protocol, scenario string) *fakeprovider.Server {
 	return p
 }
 
-// hold takes the lease of an issue, once.
+// hold takes an issue's lease once.
 func (s *stage) hold(issue int) *lease.Holder {
 	s.t.Helper()
 	if h := s.holders[issue]; h != nil {
@@ -123,7 +124,7 @@ func (s *stage) hold(issue int) *lease.Holder {
 	return h
 }
 
-// attempt is the receipt of the next attempt at an issue, which must begin.
+// attempt returns the receipt of the issue's next attempt, which must begin.
 func (s *stage) attempt(issue int) policy.Receipt {
 	s.t.Helper()
 	a, refused := s.tried(issue)
@@ -133,7 +134,7 @@ func (s *stage) attempt(issue int) policy.Receipt {
 	return a.Receipt
 }
 
-// tried is the next attempt at an issue, or why nothing can run.
+// tried returns the issue's next attempt, or why none can run.
 func (s *stage) tried(issue int) (*Attempt, *thread.Decided) {
 	s.t.Helper()
 	text := s.yaml
@@ -175,19 +176,19 @@ func (s *stage) tried(issue int) (*Attempt, *thread.Decided) {
 
 func branchOf(issue int) string { return fmt.Sprintf("pawl/issue-%d", issue) }
 
-// left is what somebody wrote into a file of $CTRL; empty where nobody did.
+// left returns the content of a file in $CTRL, or empty.
 func (s *stage) left(name string) string {
 	b, _ := os.ReadFile(filepath.Join(s.ctrl, name))
 	return string(b)
 }
 
-// on is a file of the branch of an issue.
+// on returns a file on the issue's branch.
 func (s *stage) on(issue int, file string) string {
 	s.t.Helper()
 	return s.git("show", branchOf(issue)+":"+file)
 }
 
-// verifying is a repository with a verify command, a file a.txt and an ignored folder bin, and more files.
+// verifying returns a repository with a verify command, a file a.txt, an ignored folder bin, and more files.
 func verifying(command string, more map[string]string) map[string]string {
 	files := map[string]string{"a.txt": "one\n", ".gitignore": "bin/\n", config.RepoFile: "verify:\n- |\n  " + command + "\n"}
 	maps.Copy(files, more)

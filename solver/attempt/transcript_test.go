@@ -18,7 +18,7 @@ import (
 
 var logged = thread.ID{Owner: "acme", Name: "widgets", Number: 7}
 
-// transcript opens what an attempt printed, of a backend that was given a secret.
+// transcript opens an attempt's output. Its backend has a secret.
 func transcript(t *testing.T, kind, printed string) *attempt.Transcript {
 	t.Helper()
 	e := &attempt.Env{

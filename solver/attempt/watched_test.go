@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// codex begins and ends a script that prints Codex's stream: change PATH says that a file was changed, as Codex does,
-// without what it holds now.
+// codex begins a script that prints Codex's stream. "change PATH" reports a changed file without its content, as
+// Codex does.
 const (
 	codex = `n=0
 change() { n=$((n+1)); printf '{"type":"item.completed","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"completed"}}\n' $n "$PWD" "$1"; sleep 0.01; }
@@ -24,7 +24,7 @@ echo kept > work.txt
 `
 )
 
-// Which edits are a loop is tested in policy and by streams; this is what the files of an agent at work tell.
+// Tests in policy and of streams classify edits. This test covers edits that only the files show.
 func TestLoopMonitorReadsNamedFiles(t *testing.T) {
 	t.Parallel()
 	const fiveFiles = `for i in $(seq 1 %d); do for f in 1 2 3 4 5; do echo "value: $((i%%2))" > f$f.txt; change f$f.txt; done; done`

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// leases is a store that renews until the lease is taken.
+// leases is a store that renews leases until another node takes over.
 type leases struct {
 	thread.Store
 	taken, down atomic.Bool
@@ -34,8 +34,8 @@ func (l *leases) Renew(_ context.Context, lease thread.Lease) (thread.Lease, err
 
 func (l *leases) Release(context.Context, thread.Lease, thread.Retry) error { return nil }
 
-// paused is a holder whose heartbeat has stood still for a time, as that of a
-// process that was stopped and goes on with another goroutine first.
+// paused returns a holder whose heartbeat stopped for a while, like a process that was suspended and continues with
+// another goroutine first.
 func paused(ctx context.Context, s thread.Store, d time.Duration) (context.Context, *Holder) {
 	inner, cancel := context.WithCancelCause(ctx)
 	return inner, &Holder{store: s, now: time.Now, cancel: cancel, known: time.Now().Add(-d)}
@@ -187,7 +187,7 @@ func TestAttemptsActWaitsForTheDatabase(t *testing.T) {
 	})
 }
 
-// A question is answered beside an attempt, whose end ends the answer.
+// Questions are answered in the background of an attempt. Its end also ends the answer.
 func TestAbandonedActEndsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leases{}

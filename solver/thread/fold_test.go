@@ -69,7 +69,7 @@ func edited(commit string) policy.Receipt {
 }
 
 func TestFeedbackAfterADecisionBeginsTheNextRun(t *testing.T) {
-	// The second remark came while the decision about the first was taken.
+	// The second remark arrived while the first one was being decided.
 	s := fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), solve("two"), decision(policy.DoDone, 3))
 	if !s.Open() || s.Run != 2 || len(s.Fresh()) != 1 || s.Fresh()[0].Text != "two" {
 		t.Errorf("open %v, run %d, fresh %+v; want the second run with the second remark", s.Open(), s.Run, s.Fresh())
@@ -210,7 +210,7 @@ func TestFeedbackIsFreshExactlyOnce(t *testing.T) {
 	})
 }
 
-// isState compares a state with that of the whole log.
+// isState compares a state with the fold of the whole log.
 func isState(t *rapid.T, what string, want, got State) {
 	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("%s (-fold +got)\n%s", what, diff)
@@ -250,7 +250,7 @@ func TestParseReversesString(t *testing.T) {
 	}
 }
 
-// GitHub numbers comments, check runs, reactions and pull requests each by themselves.
+// GitHub numbers comments, check runs, reactions and pull requests separately.
 func TestOnlyPawlsCommentsAreItsOwn(t *testing.T) {
 	done := func(key string, id int64) happened { return happened{KindActDone, Act{Key: key, ID: id}} }
 	s := fold(t, solve("one"), done(ActStatus, 1), done(AnswerKey(1), 2), done(CheckKey("pawl", "abc"), 3), done(ReactKey(1), 4), done(ActPull, 5))
@@ -264,7 +264,7 @@ func TestOnlyPawlsCommentsAreItsOwn(t *testing.T) {
 	}
 }
 
-// handed is what an attempt that began two events before leaves at an orderly stop.
+// handed returns the handover event of an attempt that began two events earlier.
 func handed(n int, tokens int64) happened {
 	return happened{KindUnfinished, Unfinished{N: n, Orderly: true, Times: 1, Used: policy.Spent{N: n, Tokens: policy.Tokens{Input: tokens}}}}
 }
@@ -302,7 +302,7 @@ func TestHandoversUseCountsForADayOrUntilARaise(t *testing.T) {
 	}
 }
 
-// The clocks of nodes differ, so what a person raised counts from its place in the log.
+// Nodes' clocks differ, so a raise counts from its place in the log.
 func TestRaiseIsOrderedByTheLog(t *testing.T) {
 	raise := happened{KindFeedback, Feedback{Source: policy.FromComment, Command: "raise", By: ada}}
 	for name, ahead := range map[string]time.Duration{"right": 0, "a year ahead": 8760 * time.Hour, "a year behind": -8760 * time.Hour} {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// TestMergeIsWorthLessAfterMoreChanges: people's requests, and what they pushed themselves.
+// Changes are users' requests and their own pushes.
 func TestMergeIsWorthLessAfterMoreChanges(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	hour := func(h int) time.Time { return at.Add(time.Duration(h) * time.Hour) }
@@ -58,7 +58,7 @@ func TestMergeIsWorthLessAfterMoreChanges(t *testing.T) {
 	}
 }
 
-// The first attempt at changes of each run is its first try, unless it is a recovery itself.
+// Each run's first attempt at a change is its first try, unless it is itself a recovery.
 func TestFirstTryOfEachRun(t *testing.T) {
 	attempt := func(run int, p policy.Purpose, rung int) (a Attempt) {
 		a.Run, a.Decision.Purpose, a.Decision.Rung = run, p, rung

@@ -19,7 +19,7 @@ func TestNewestIgnoredRemarksAndRevertsAreKept(t *testing.T) {
 		t.Errorf("%d are remembered, from %+v to event %d; want %d, from the edit back to event %d",
 			len(s.Ignored), s.Ignored[0], s.Ignored[len(s.Ignored)-1].Seq, maxIgnored, s.Seq)
 	}
-	// The edit that was taken back comes late.
+	// The reverted edit arrives late.
 	log.add(t, KindFeedback, editOf(2, "a", "b"))
 	if p := log.fold(t).Pending(); len(p) != 0 {
 		t.Errorf("%+v are pending, want none: strangers' remarks must not bring an edit back", p)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// told is a log of what webhooks brought, in the order in which they came.
+// told is a log of webhooks in order of arrival.
 type told []Event
 
 func (l *told) add(t *testing.T, kind Kind, data any) {
@@ -35,7 +35,7 @@ func (l told) fold(t *testing.T) State {
 
 func second(n int) time.Time { return time.Unix(int64(n), 0).UTC() }
 
-// text is a snapshot of a thread with this description.
+// text returns a snapshot with a description.
 func text(body string) *Details { return &Details{Title: "A title", Body: body} }
 
 func editOf(made int, from, to string) Feedback {
@@ -70,7 +70,7 @@ func TestLateOlderEditWithdrawsNothing(t *testing.T) {
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("a")})
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
 	log.add(t, KindFeedback, editOf(3, "b", "c"))
-	// The edit before that: b is known, as what the later one began with.
+	// The previous edit: b is known as the later edit's baseline.
 	log.add(t, KindIgnored, editOf(2, "a", "b"))
 	s := log.fold(t)
 	if p := s.Pending(); len(p) != 1 || p[0].Description != "c" {
@@ -123,7 +123,7 @@ func TestOnlyRequestsUpdateTheAgentsTexts(t *testing.T) {
 	}
 }
 
-// version is the n-th text of a comment; the first is the comment as it was written.
+// version returns the n-th text of a comment; the first is the original.
 func version(n, made int) Feedback {
 	return Feedback{Source: policy.FromComment, Command: "solve", Text: fmt.Sprint("version ", n), First: n == 0, MadeAt: second(made), Target: Target{Kind: "issue_comment", ID: 7}}
 }
@@ -171,7 +171,7 @@ func TestOlderCommandDoesNotReplaceANewerOne(t *testing.T) {
 	if got := log.fold(t).Pinned; got != "new" {
 		t.Errorf("pinned to %q, want what was said last", got)
 	}
-	// Between the two stops somebody asked for work.
+	// A user asked for work between the two stops.
 	log = nil
 	log.add(t, KindControl, Feedback{Command: "stop", MadeAt: second(3)})
 	log.add(t, KindControl, Feedback{Command: "stop", MadeAt: second(1)})

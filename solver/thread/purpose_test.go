@@ -52,7 +52,7 @@ func TestAttemptTakesRequestsOfItsPurpose(t *testing.T) {
 	if got := texts(s.Work(policy.ToAnswer)); !cmp.Equal(got, []string{"ask and why?", "retry "}) {
 		t.Errorf("to answer once more is to answer %q", got)
 	}
-	// What a change left that was cut off stays beside an answer, without its session.
+	// Unfinished work of a change remains after an answer, but its session does not.
 	log = append(log[:1:1], startFor(1, 1, 1, policy.ToChange), end(1, policy.Receipt{Ending: policy.Killed, Outcome: policy.Interrupted}),
 		happened{KindUnfinished, Unfinished{N: 1, Commit: "c1", Session: "s1"}}, orders("ask", "where?"), startFor(2, 1, 5, policy.ToAnswer), end(2, replied))
 	if u := fold(t, log...).Unfinished; u == nil || u.Commit != "c1" || u.Session != "" {

@@ -17,18 +17,18 @@ var (
 	bot = feedback.Actor{ID: 2, Login: "reviewer[bot]", Type: "Bot"}
 )
 
-// remark is one thing that may be said on a thread, and whether it is a person's order.
+// remark is a possible remark, and whether it is a user's command.
 type remark struct {
 	f     Feedback
 	order bool
 }
 
-// letters are a word of its own for each number: what differs in numbers alone is not new.
+// letters returns a distinct word for each number: words that differ only in digits are not new.
 func letters(n int) string {
 	return strings.Map(func(d rune) rune { return d - '0' + 'a' }, fmt.Sprint(n))
 }
 
-// inTime puts events at the uneven times at which people act.
+// inTime spaces events unevenly, as users act.
 func inTime(events []Event) []Event {
 	for i := range events {
 		events[i].At = begin.Add(time.Duration(i)*17*time.Minute + time.Duration(i*i%7)*3*time.Minute)
@@ -36,7 +36,7 @@ func inTime(events []Event) []Event {
 	return events
 }
 
-// anything that may be said on a thread. n makes words new.
+// anything draws a remark. n makes its words new.
 func anything(t *rapid.T, n int) remark {
 	review := Feedback{Source: policy.FromReviewComment, By: rapid.SampledFrom([]feedback.Actor{ada, bot}).Draw(t, "reviewer"),
 		Severity: rapid.IntRange(feedback.Minor, feedback.Blocking).Draw(t, "severity"), Text: rapid.SampledFrom([]string{"it leaks", fmt.Sprint("finding ", n)}).Draw(t, "finding")}
@@ -53,8 +53,8 @@ func anything(t *rapid.T, n int) remark {
 	}).Draw(t, "said")
 }
 
-// TestReviewRoundsNeedAUserBeyondTheCap plays whatever may be said, and
-// counts by itself which attempts a reviewer's remark led to.
+// TestReviewRoundsNeedAUserBeyondTheCap plays random remarks and itself counts the attempts that reviewers' remarks
+// caused.
 func TestReviewRoundsNeedAUserBeyondTheCap(t *testing.T) {
 	var most, held int
 	play := func(t *rapid.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// saidAt is a comment that was made at a time.
+// saidAt returns a comment made at a time.
 func saidAt(who string, at time.Duration, text string) happened {
 	return happened{KindFeedback, Feedback{Source: policy.FromComment, By: feedback.Actor{Login: who}, Text: text, MadeAt: begin.Add(at)}}
 }
@@ -28,7 +28,7 @@ func typedOf(t *testing.T, all ...happened) (n int) {
 	return n
 }
 
-// numbered are remarks of ada at no regular times that differ in numbers alone.
+// numbered returns ada's remarks at irregular times that differ only in numbers.
 func numbered(format string, from, n int) (all []happened) {
 	for i := range n {
 		all = append(all, saidAt("ada", time.Duration(from+i)*time.Hour+time.Duration(i*i)*77*time.Second, fmt.Sprintf(format, from+i)))
@@ -60,7 +60,7 @@ func TestWordsWithDigitsAreWords(t *testing.T) {
 	}
 }
 
-// A program that deletes each comment before it writes the next one says no less.
+// A program may delete each comment before it writes the next one.
 func TestDeletedCommentsWordsStayKnown(t *testing.T) {
 	var all []happened
 	for i, h := range numbered("Please look again (%d).", 1, 12) {
@@ -76,7 +76,7 @@ func TestDeletedCommentsWordsStayKnown(t *testing.T) {
 	}
 }
 
-// Nor do signs, their order and what is quoted beside them.
+// Punctuation, word order and quotations do not make words new.
 func TestReorderedOrRequotedWordsAreRepeated(t *testing.T) {
 	for name, text := range map[string]string{
 		"signs": "Please,  go on - with the PARSER!!", "another order": "with the parser\nplease go on", "a quotation": "> Done after 3 attempts\n\nPlease go on with the parser",
@@ -110,9 +110,9 @@ func TestProgramsPaceIsNotTyping(t *testing.T) {
 		at := time.Duration(i) * 10 * time.Minute
 		even = append(even, saidAt("ada", at, words(i)))
 		uneven = append(uneven, saidAt("ada", at+time.Duration(i*i)*17*time.Second, words(i)))
-		// Two parts of one review at a time, as GitHub tells them.
+		// Two parts of each review at a time, as GitHub delivers them.
 		parts = append(parts, saidAt("ada", at, words(i)), saidAt("ada", at+time.Second, words(i+9)))
-		// A second after the attempt before it ended, by the time at which it came.
+		// One second after the previous attempt ended, by arrival time.
 		quick = append(quick, start(i+1, i+1, 0), end(i+1, edited("c")), happened{KindFeedback, Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "ada"},
 			Text: words(i), MadeAt: begin.Add(at + time.Duration(i*i)*17*time.Second)}})
 		seconds = append(seconds, saidAt("ada", time.Duration(i)*3*time.Second, words(i)))
@@ -130,7 +130,7 @@ func TestProgramsPaceIsNotTyping(t *testing.T) {
 	}
 }
 
-// What was typed stays typed, whatever is said after it.
+// Later remarks do not change what counts as typed.
 func TestLaterRemarksNeverChangeWhatWasTyped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var log []happened
