@@ -274,6 +274,12 @@ func (f Facts) Resume(d Decision, start string) (session, reason string) {
 
 func (a Attempt) resumable() bool { return a.Session != "" && a.Resumable }
 
+// MayRefuseSession reports whether an agent that did nothing may have ended so because its CLI refused the session that
+// it was given. Limits, logins and network failures have endings of their own.
+func (e Ending) MayRefuseSession() bool {
+	return slices.Contains([]Ending{Crashed, Misconfigured, NoAnswer}, e)
+}
+
 // spoke reports whether the agent produced anything. Otherwise there may be no session: Gemini CLI 0.61.0 refuses to
 // resume one without an answer.
 func (a Attempt) spoke() bool {

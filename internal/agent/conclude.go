@@ -32,6 +32,7 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	}
 	t.now, t.zone = now, zone
 	t.refused(t.decide(why))
+	r.Mute = t.silent()
 	return *r
 }
 

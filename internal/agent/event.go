@@ -145,6 +145,7 @@ type Report struct {
 	ExitKnown bool `json:"-"`
 	// Killed means that Pawl ended the process.
 	Killed      bool          `json:"-"`
+	Mute        bool          `json:"-"` // the agent wrote nothing and called nothing
 	Silent      time.Duration `json:"-"` // the silence that caused the kill
 	Duration    time.Duration `json:"-"`
 	Stderr      string        `json:"-"` // head and tail

@@ -3,11 +3,15 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
@@ -69,6 +73,97 @@ func TestStopHandsOverFilesAndSession(t *testing.T) {
 				r.wantOnBranch(n, "b.txt", "by a person\n")
 			}
 		})
+	}
+}
+
+// A CLI refuses a session in its own words, or says nothing at all. The agent then runs once more without the session.
+func TestRefusedSessionIsRunOnceMoreWithoutIt(t *testing.T) {
+	t.Parallel()
+	const codex = `echo '{"type":"thread.started","thread_id":"` + testrig.Session + `"}'; echo '{"type":"turn.started"}'
+%s
+echo '{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"Done."}}'; echo '{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":5}}'
+`
+	const claude = `echo '{"type":"system","subtype":"init","session_id":"` + testrig.Session + `","tools":[]}'
+%s
+echo '{"type":"assistant","message":{"content":[{"type":"text","text":"Done."}]},"session_id":"` + testrig.Session + `"}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"Done.","session_id":"` + testrig.Session + `","usage":{"input_tokens":10,"output_tokens":5}}'
+`
+	const gemini = `echo '{"type":"init","session_id":"` + testrig.Session + `"}'
+%s
+echo '{"type":"message","role":"assistant","content":"Done."}'; echo '{"type":"result","status":"success","stats":{"total_tokens":15,"input_tokens":10,"output_tokens":5}}'
+`
+	for name, c := range map[string]struct {
+		kind, stream, refuses string
+		calls                 int // of the agent in the second attempt
+	}{
+		"codex, in words":             {"codex", codex, `echo 'Error: thread/resume failed: no rollout found' >&2; exit 1`, 2},
+		"codex, silent":               {"codex", codex, `exit 0`, 2},
+		"codex, always":               {"codex", codex, `touch "$CTRL/always"; exit 3`, 2},
+		"claude, in words":            {"claude", claude, `echo 'No conversation found with session ID' >&2; exit 1`, 2},
+		"claude, in unknown words":    {"claude", claude, `echo 'Sitzung unbekannt'; exit 7`, 2},
+		"gemini, in words":            {"gemini", gemini, `echo 'Error resuming session: No previous sessions found for this project.' >&2; exit 42`, 2},
+		"codex at its limit":          {"codex", codex, `echo '{"type":"turn.failed","error":{"message":"You have hit your usage limit. Try again later."}}'; exit 1`, 1},
+		"codex without login":         {"codex", codex, `echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized"}}'; exit 1`, 1},
+		"codex, work without a word":  {"codex", codex, `echo work >> a.txt; exit 1`, 1},
+		"claude without network":      {"claude", claude, `echo '{"type":"result","subtype":"success","is_error":true,"num_turns":1,"result":"API Error: Connection error.","session_id":"` + testrig.Session + `"}'; exit 1`, 1},
+		"gemini, a word and an error": {"gemini", gemini, `echo '{"type":"message","role":"assistant","content":"I begin."}'; exit 1`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verify := `verify: ["test $(wc -l < a.txt) -gt 2"]` + "\n" // fails after the first attempt
+			r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: verify})
+			work := "[ -e \"$CTRL/always\" ] && exit 3\necho \"line $n\" >> a.txt"
+			r.Agent(`[ "$1" = --version ] && { echo 99.0.0; exit 0; }
+n=$(ls "$CTRL" | grep -c '^args-'); n=$((n+1))
+cat > "$CTRL/prompt-$n"; echo "$@" > "$CTRL/args-$n"
+case "$*" in *`+testrig.Session+`*) `+c.refuses+`;; esac
+`+fmt.Sprintf(c.stream, work), "model: some")
+			r.Config = strings.Replace(r.Config, "kind: command", "kind: "+c.kind, 1)
+			r.Config += "policy: {caps: {per_repository_per_day: 2}}\n"
+			r.Start()
+			n := r.Solve("A second line", "Please add a second line to a.txt.")
+			r.Await("the second attempt", func() bool { a := r.State(n).Attempts; return len(a) > 1 && !a[1].EndedAt.IsZero() })
+			second := r.State(n).Attempts[1]
+			if second.Session != testrig.Session || !strings.Contains(r.Left("args-2"), testrig.Session) {
+				t.Fatalf("the second attempt continues %q by %q", second.Session, r.Left("args-2"))
+			}
+			again := slices.ContainsFunc(second.Receipt.Reasons, func(why string) bool { return strings.Contains(why, "ran once more without the session") })
+			if want := c.calls == 2; again != want || r.Has("args-3") != want {
+				t.Fatalf("ran once more: %t (%q, %s), want %t", again, second.Receipt.Reasons, second.Receipt.Ending, want)
+			}
+			if c.calls == 1 {
+				return
+			}
+			if strings.Contains(r.Left("args-3"), testrig.Session) || r.Left("prompt-3") != r.Left("prompt-2") {
+				t.Errorf("the last call was %q with the prompt %q", r.Left("args-3"), r.Left("prompt-3"))
+			}
+			if always := name == "codex, always"; second.Receipt.Pushed == always || r.Has("args-4") && second.N == 2 && len(r.State(n).Attempts) == 2 {
+				t.Errorf("pushed %t (%s %q)", second.Receipt.Pushed, second.Receipt.Ending, second.Receipt.Reasons)
+			}
+		})
+	}
+}
+
+func TestRefusedSessionOfAHandedOverAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.CutOff(1)
+	path := filepath.Join(r.Dir, "agent.sh")
+	script, err := os.ReadFile(path)
+	r.Must(err)
+	refusing := strings.Replace(string(script), "cat > \"$CTRL/prompt-$n\"", "case \"$*\" in *resume*) touch \"$CTRL/refused\"; exit 1;; esac\ncat > \"$CTRL/prompt-$n\"", 1)
+	r.Must(os.WriteFile(path, []byte(refusing), 0o700))
+	r.Start()
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.Working(1)
+	r.Stop(syscall.SIGTERM)
+	r.Start()
+	s := r.Ending(n)
+	if a := r.State(n).Attempts; s.State != "done" || len(a) != 1 || !r.Has("refused") {
+		t.Errorf("%s (%s %q) after %d attempts, refused: %t; want done by one", s.State, s.Rule, s.Reasons, len(a), r.Has("refused"))
+	}
+	if got := r.Left("found-3"); got != "one\npart 1\n" {
+		t.Errorf("the last call found %q in a.txt, want what the first one wrote", got)
 	}
 }
 

@@ -43,7 +43,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	}
 	endNotes := c.keepNoting(run, cancel)
 	c.Receipt.Transcript = filepath.Join(c.Env.attemptDir(c.Thread, c.N), transcriptFile)
-	report, cause, err := c.runIn(run, cancel)
+	report, cause, err := c.runTwice(run, cancel)
 	ended := cause == nil && err == nil
 	if ended {
 		c.readSession(&report)
