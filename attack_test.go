@@ -163,22 +163,44 @@ func protectedTrees() (all []attack) {
 	return all
 }
 
-// TestEveryPromiseNamesATestThatExists reads docs/security.md and its overview.
+// inTable is the name of a test in a table of the documents.
+var inTable = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`")
+
+// Tables of the documents name the tests that show what they promise.
 func TestEveryPromiseNamesATestThatExists(t *testing.T) {
-	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllStringSubmatch(string(read(t, "docs/security.md"))+string(read(t, "docs/security-overview.md")), -1)
-	if len(named) < 30 {
-		t.Fatalf("the pages on security name %d tests", len(named))
-	}
 	found := map[string]bool{}
 	for _, file := range testFiles(t) {
 		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(read(t, file), -1) {
 			found[string(m[1])] = true
 		}
 	}
-	for _, m := range named {
-		if !found[m[1]] {
-			t.Errorf("the pages on security promise what %s shows, which does not exist", m[1])
+	for page, least := range map[string]int{"docs/security.md": 30, "docs/security-overview.md": 0, "docs/operations.md": 30} {
+		named := inTable.FindAllStringSubmatch(string(read(t, page)), -1)
+		if len(named) < least {
+			t.Errorf("%s names %d tests, want %d or more", page, len(named), least)
 		}
+		for _, m := range named {
+			if !found[m[1]] {
+				t.Errorf("%s promises what %s shows, which does not exist", page, m[1])
+			}
+		}
+	}
+}
+
+func TestEveryFailureOfOperationNamesItsTest(t *testing.T) {
+	_, table, found := strings.Cut(string(read(t, "docs/operations.md")), "\n| event | effect | shown by |\n|---|---|---|\n")
+	rows := 0
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		rows++
+		if !inTable.MatchString(line) {
+			t.Errorf("no test shows the row %.60q", line)
+		}
+	}
+	if !found || rows < 25 {
+		t.Errorf("the table of failures has %d rows", rows)
 	}
 }
 

@@ -46,6 +46,12 @@ func TestDamagedCloneIsReplaced(t *testing.T) {
 		"a file in its place": func(a *acts) error {
 			return errors.Join(os.RemoveAll(cloneOf(a)), os.WriteFile(cloneOf(a), nil, 0o600))
 		},
+		"a file as logs":     func(a *acts) error { return os.WriteFile(filepath.Join(cloneOf(a), "logs"), []byte("x\n"), 0o600) },
+		"a folder as a lock": func(a *acts) error { return os.MkdirAll(filepath.Join(cloneOf(a), "packed-refs.lock", "x"), 0o700) },
+		"a file as the owner's folder": func(a *acts) error {
+			owner := filepath.Dir(cloneOf(a))
+			return errors.Join(os.RemoveAll(owner), os.WriteFile(owner, nil, 0o600))
+		},
 		"a flipped byte": func(a *acts) error {
 			packs, err := filepath.Glob(filepath.Join(cloneOf(a), "objects", "pack", "*.pack"))
 			for _, pack := range packs {

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	}
 	dir, err = filepath.Abs(dir)
 	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
+		err = makeFolder(dir)
 	}
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
@@ -61,12 +62,43 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	return c, held.Close()
 }
 
+// makeFolder makes the folder of a cache. A file in the place of the folder around it, such as an owner's, is set aside.
+func makeFolder(dir string) error {
+	around := filepath.Dir(dir)
+	info, err := os.Lstat(around)
+	if err == nil && info.Mode().IsRegular() {
+		err = os.Rename(around, Damaged(around))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.MkdirAll(dir, 0o700)
+}
+
 // created reports whether a cache has the files that initialise writes last.
 func created(dir string) bool {
 	return !slices.ContainsFunc(files("main", true), func(f file) bool {
-		have, err := os.ReadFile(filepath.Join(dir, f.name))
+		have, err := readRegular(filepath.Join(dir, f.name))
 		return err != nil || string(have) != f.content
 	})
+}
+
+// readRegular reads a file, and nothing that would block, such as a pipe.
+func readRegular(path string) ([]byte, error) {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fs.ErrInvalid)
+	}
+	return os.ReadFile(path)
+}
+
+// writeRegular writes a file in the place of whatever is there.
+func writeRegular(path, content string) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, []byte(content), 0o600)
 }
 
 type file struct{ name, content string }
@@ -85,7 +117,7 @@ func initialise(dir, branch string, bare bool) error {
 		}
 	}
 	for _, f := range files(branch, bare) {
-		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.content), 0o600); err != nil {
+		if err := writeRegular(filepath.Join(dir, f.name), f.content); err != nil {
 			return err
 		}
 	}
@@ -360,7 +392,7 @@ func (c *Cache) clean() error {
 		if filepath.Base(path) == lockFile {
 			continue
 		}
-		if err := os.Remove(path); err != nil {
+		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove a stale file: %w", err)
 		}
 	}

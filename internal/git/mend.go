@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,12 @@ func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	log, err := wait.Lock(ctx, dir+".checked", 0)
 	if errors.Is(err, wait.ErrLocked) {
 		return false, nil
+	}
+	if err != nil && !containsAny(err.Error(), shortages) { // something else is in its place
+		err = os.RemoveAll(dir + ".checked")
+		if err == nil {
+			log, err = wait.Lock(ctx, dir+".checked", 0)
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w (%w: %w)", cause, errUnknown, err)
@@ -148,19 +155,15 @@ func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 		return damaged, ErrDamaged
 	}
 	// If the lock file cannot be opened, it is damaged too, and no process holds it.
-	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), 0)
-	if errors.Is(err, wait.ErrLocked) {
-		return damaged, errBorrowed
-	}
-	if err == nil {
-		defer writer.Close()
-	}
-	borrower, err := borrow(dir, unix.LOCK_EX)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return damaged, errBorrowed
-	}
-	if err == nil {
-		defer borrower.Close()
+	for _, name := range []string{lockFile, borrowFile} {
+		// A process that is being started holds copies of all open files for some milliseconds.
+		held, err := wait.Lock(ctx, filepath.Join(dir, name), time.Second)
+		if errors.Is(err, wait.ErrLocked) {
+			return damaged, errBorrowed
+		}
+		if err == nil {
+			defer held.Close()
+		}
 	}
 	gone := Damaged(dir)
 	if err := Remove(gone); err != nil {
@@ -173,13 +176,15 @@ func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 	return replaced, nil
 }
 
+const borrowFile = "pawl.borrowed"
+
 // borrow keeps a cache from being replaced until the returned file is closed. Checkouts share the lock.
-func borrow(dir string, how int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "pawl.borrowed"), os.O_RDWR|os.O_CREATE, 0o600)
+func borrow(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, borrowFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("use the cache: %w", err)
 	}
@@ -196,34 +201,90 @@ func explained(err error) bool {
 	return !ofFile
 }
 
-// check first looks for missing objects and broken references, which is quick, and then reads every object.
+// check looks for what does not belong into a cache, for missing objects and broken references, and at every object. At
+// last it changes a reference.
 func check(ctx context.Context, dir string) (finding, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if foreign(dir) {
 		return damaged, nil
 	}
-	if err := tryFiles(ctx, dir); misplaced(err) {
-		return damaged, err
+	if found, err := tryFiles(ctx, dir); found != sound {
+		return found, err
 	}
 	p, err := findProgram()
 	if err != nil {
 		return unknown, fmt.Errorf("%w: %w", errUnknown, err)
 	}
+	p = p.with("GIT_DIR=" + dir)
 	bounded, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("no result after %s", checkTime))
 	defer cancel()
 	for _, depth := range []string{"--connectivity-only", "--full"} {
 		args := []string{"fsck", "--no-dangling", "--no-progress", depth}
-		_, err := p.with("GIT_DIR="+dir).run(bounded, command{args: args})
+		_, err := p.run(bounded, command{args: args})
 		found := judge(err)
 		if found != sound {
 			return found, fmt.Errorf("%w: %w", errUnknown, err)
 		}
 	}
+	err = tryReference(bounded, p, dir)
+	found := judge(err)
+	if found != sound {
+		return found, fmt.Errorf("%w: %w", errUnknown, err)
+	}
 	return sound, nil
 }
 
+// foreign reports whether a cache is no folder, or contains something other than folders and regular files, or files
+// where git has folders only. git and Pawl make none of these.
+func foreign(dir string) bool {
+	info, err := os.Stat(dir) // an operator may have moved it and left a link
+	if err != nil || !info.IsDir() {
+		return true
+	}
+	objects := filepath.Join(dir, "objects")
+	err = filepath.WalkDir(dir+"/", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // deleted since
+			return nil
+		case err != nil:
+			return err
+		case !d.IsDir() && !d.Type().IsRegular(), !d.IsDir() && filepath.Dir(path) == objects:
+			return errForeign
+		}
+		return nil
+	})
+	return errors.Is(err, errForeign)
+}
+
+var errForeign = errors.New("it does not belong into a cache")
+
 // tryFiles opens a cache's files as Open and Checkout do. A lock in use is no error.
-func tryFiles(ctx context.Context, dir string) error {
+func tryFiles(ctx context.Context, dir string) (finding, error) {
 	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), time.Second) // another process may be making the cache
+	if errors.Is(err, wait.ErrLocked) {
+		return sound, nil
+	}
+	if err == nil {
+		defer writer.Close()
+		err = errors.Join((&Cache{dir: dir}).clean(), complete(dir))
+	}
+	borrowed, refused := borrow(dir)
+	if refused == nil {
+		refused = borrowed.Close()
+	}
+	err = errors.Join(err, refused)
+	switch {
+	case err == nil:
+		return sound, nil
+	case ctx.Err() != nil, containsAny(err.Error(), shortages):
+		return unknown, fmt.Errorf("%w: %w", errUnknown, err)
+	default:
+		return damaged, err
+	}
+}
+
+// tryReference creates a reference and deletes it, as a fetch does, unless a fetch is running.
+func tryReference(ctx context.Context, p program, dir string) error {
+	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), 0)
 	if errors.Is(err, wait.ErrLocked) {
 		return nil
 	}
@@ -231,20 +292,26 @@ func tryFiles(ctx context.Context, dir string) error {
 		return err
 	}
 	defer writer.Close()
-	borrowed, err := borrow(dir, unix.LOCK_SH)
-	if err != nil {
+	list := command{args: []string{"for-each-ref", "--count=1", "--format=%(objectname)"}}
+	id, err := line(p.run(ctx, list))
+	if err != nil || id == "" {
 		return err
 	}
-	return errors.Join(complete(dir), borrowed.Close())
+	const name = "refs/pawl/probe"
+	for _, args := range [][]string{{"update-ref", name, id}, {"update-ref", "-d", name}} {
+		if _, err := p.run(ctx, command{args: args, files: []*os.File{writer}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// misplaced reports whether a folder stands where a file belongs, or a file where a folder belongs.
-func misplaced(err error) bool {
-	return errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+// shortages are texts of errno(3), which Go writes in lower case, and of git for a lack of memory, processes, open files,
+// room or permission.
+var shortages = []string{
+	"ut of memory", "annot allocate memory", "esource temporarily unavailable", "oo many open files", "ermission denied", "o space left on device",
+	"uota exceeded", "ead-only file system",
 }
-
-// shortages are errno(3) and git messages for a lack of memory, processes, open files or permission.
-var shortages = []string{"ut of memory", "Cannot allocate memory", "Resource temporarily unavailable", "Too many open files", "Permission denied"}
 
 // judge returns the finding of git fsck. A check that was killed, timed out or lacked memory is unknown.
 func judge(err error) finding {

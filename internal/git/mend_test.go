@@ -85,12 +85,6 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 		"a tag without its object": func(t *testing.T, c *Cache) {
 			write(t, c.dir, map[string]string{"refs/tags/x": strings.Repeat("1", 40)})
 		},
-		"a folder as HEAD": func(t *testing.T, c *Cache) {
-			file := filepath.Join(c.dir, "HEAD")
-			if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
-				t.Fatal(err)
-			}
-		},
 		"a file in its place": func(t *testing.T, c *Cache) {
 			if err := errors.Join(os.RemoveAll(c.dir), os.WriteFile(c.dir, nil, 0o600)); err != nil {
 				t.Fatal(err)
@@ -149,7 +143,7 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 }
 
 func TestSmallFilesOfACacheAreWrittenAgainWhileAnAttemptRuns(t *testing.T) {
-	for _, name := range []string{"HEAD", "config", "info/attributes"} {
+	for i, name := range []string{"HEAD", "config", "info/attributes", "HEAD", "config", "info/attributes"} {
 		c, dir, tip, cause := fetched(t)
 		w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: tip, Dir: filepath.Join(t.TempDir(), "attempt")})
 		if err != nil {
@@ -157,6 +151,14 @@ func TestSmallFilesOfACacheAreWrittenAgainWhileAnAttemptRuns(t *testing.T) {
 		}
 		defer w.Close()
 		noise := func() { write(t, c.dir, map[string]string{name: "\x00[["}) }
+		if i >= 3 {
+			noise = func() {
+				at := filepath.Join(c.dir, name)
+				if err := errors.Join(os.RemoveAll(at), os.MkdirAll(filepath.Join(at, "x"), 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		noise()
 		mend(t, c, cause, false, nil)
 		noise()

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 type limits struct {
@@ -92,7 +90,7 @@ func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, erro
 	}
 	w := c.workspace(root)
 	_ = os.Remove(filepath.Join(w.gitDir, "index.lock")) // a killed git's
-	if w.borrowed, err = borrow(c.dir, unix.LOCK_SH); err != nil {
+	if w.borrowed, err = borrow(c.dir); err != nil {
 		return nil, fmt.Errorf("reopen a checkout: %w", err)
 	}
 	return w, w.begin(ctx, spec)
@@ -108,7 +106,7 @@ func (w *Workspace) begin(ctx context.Context, spec CheckoutSpec) (err error) {
 }
 
 func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) (err error) {
-	if w.borrowed, err = borrow(w.cache.dir, unix.LOCK_SH); err != nil {
+	if w.borrowed, err = borrow(w.cache.dir); err != nil {
 		return err
 	}
 	if err := initialise(w.gitDir, "main", true); err != nil {

@@ -117,11 +117,27 @@ func TestAFailureIsKeptUntilSomebodyAsksAgain(t *testing.T) {
 
 func TestADamagedLayerIsBuiltAnew(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
-		"no record":           func(dir string) error { return os.Remove(filepath.Join(dir, record)) },
-		"a record of noise":   func(dir string) error { return os.WriteFile(filepath.Join(dir, record), []byte("{"), 0o600) },
-		"a file missing":      func(dir string) error { return os.Remove(filepath.Join(dir, Home, "file")) },
-		"an empty file":       func(dir string) error { return os.Truncate(filepath.Join(dir, Home, "file"), 0) },
-		"a file in its place": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+		"no record":                      func(dir string) error { return os.Remove(filepath.Join(dir, record)) },
+		"a record of noise":              func(dir string) error { return os.WriteFile(filepath.Join(dir, record), []byte("{"), 0o600) },
+		"a file missing":                 func(dir string) error { return os.Remove(filepath.Join(dir, Home, "file")) },
+		"an empty file":                  func(dir string) error { return os.Truncate(filepath.Join(dir, Home, "file"), 0) },
+		"a file in its place":            func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+		"a link to nowhere in its place": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink("/nowhere/at/all", dir)) },
+		"a link to itself in its place":  func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink(dir, dir)) },
+		"a folder as record": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, record)), os.MkdirAll(filepath.Join(dir, record, "x"), 0o700))
+		},
+		"a file as HOME": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, Home)), os.WriteFile(filepath.Join(dir, Home), nil, 0o600))
+		},
+		"a file in the place of the repository's layers": func(dir string) error {
+			repo := filepath.Dir(dir)
+			return errors.Join(os.RemoveAll(repo), os.WriteFile(repo, nil, 0o600))
+		},
+		"a file in the place of the owner's layers": func(dir string) error {
+			owner := filepath.Dir(filepath.Dir(dir))
+			return errors.Join(os.RemoveAll(owner), os.WriteFile(owner, nil, 0o600))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clocked(t)

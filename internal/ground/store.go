@@ -87,7 +87,7 @@ const checkEach = time.Hour
 
 // Open opens the store in a folder. remove removes a folder with read-only parts.
 func Open(dir string, remove func(dir string) error, now func() time.Time) *Store {
-	return &Store{dir: dir, remove: remove, now: now, most: mostLayers, mostBytes: mostBytes}
+	return &Store{dir: filepath.Clean(dir), remove: remove, now: now, most: mostLayers, mostBytes: mostBytes}
 }
 
 func (s *Store) folder(repo, key string) string {
@@ -156,7 +156,7 @@ func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) 
 	if l, ok := s.whole(dir); ok && !wanted(l) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+	if err := s.makeFolder(filepath.Dir(dir)); err != nil {
 		return err
 	}
 	part, err := os.MkdirTemp(filepath.Dir(dir), key+".part-")
@@ -171,6 +171,21 @@ func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) 
 		return errors.Join(err, s.remove(part))
 	}
 	return s.Evict(s.mostBytes)
+}
+
+// makeFolder makes a folder below the store's, and removes whatever else is in its place.
+func (s *Store) makeFolder(dir string) error {
+	if dir != s.dir {
+		if err := s.makeFolder(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+			if err := os.Remove(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return os.MkdirAll(dir, 0o700)
 }
 
 func (s *Store) put(dir, part string, r Record) (err error) {

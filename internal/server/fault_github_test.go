@@ -200,6 +200,22 @@ func TestSlowGitServerOnlyTakesLonger(t *testing.T) {
 	r.solvedDespite(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Latency: 31 * time.Second})
 }
 
+// Every call is answered just before its deadline. The deadline of a whole lies above the sum of its calls' deadlines.
+func TestWorkBeginsWhileGitHubAnswersSlowly(t *testing.T) {
+	t.Parallel()
+	needs.All(t, "each call takes 25 seconds")
+	r := newRig(t, nil)
+	r.Agent("echo two >> a.txt\n", "")
+	r.World.Inject(fakegithub.Fault{Route: "* **", Latency: 25 * time.Second, Times: -1})
+	r.Start()
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.Await("the agent", func() bool { return r.Calls() > 0 })
+	r.World.ClearFaults() // the rest would take five minutes more
+	if s := r.Over(testrig.ThreadName(n)); s.State != "done" || r.Calls() != 1 {
+		t.Errorf("%s (%s %q) after %d calls, want done after one", s.State, s.Rule, s.Reasons, r.Calls())
+	}
+}
+
 // The next server may not be allowed to read the repository. Then the attempt ends once, and a later command begins the
 // second attempt.
 func TestRefusedHandoverEndsOnce(t *testing.T) {
