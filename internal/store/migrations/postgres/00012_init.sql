@@ -71,7 +71,7 @@ CREATE TABLE cooldowns (
     effort  TEXT   NOT NULL,
     until   BIGINT NOT NULL DEFAULT 0,
     runaway BIGINT NOT NULL DEFAULT 0,  -- 1 if only a user's command ends it
-    state   TEXT   NOT NULL,            -- a policy.Rest as JSON
+    state   TEXT   NOT NULL,            -- a policy.Cooldown as JSON
     thread  TEXT   NOT NULL,
     PRIMARY KEY (repo, backend, model, effort)
 );
