@@ -276,6 +276,9 @@ var near = regexp.MustCompile(`(?i)(?:^|[^\w./@-])/pawl[^\pL\pN]*(\pL+)|^\P{L}*p
 // polite matches what users write after a command besides punctuation.
 var polite = regexp.MustCompile(`(?i)^(?:[^\pL\pN]|\b(?:please|now|thanks|thank you)\b)*$`)
 
+// tag matches a tag of HTML, which a reader does not see.
+var tag = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
+
 // Attempt is what a text without a command seems to mean.
 type Attempt struct {
 	Name string // of the command; empty for none
@@ -291,7 +294,7 @@ func (p Page) Near(slug string) (a Attempt) {
 		return Attempt{Name: c.Name, Whole: true}
 	}
 	for _, line := range p.plain() {
-		line = strings.Map(narrow, line)
+		line = tag.ReplaceAllString(strings.Map(narrow, line), "")
 		for _, m := range near.FindAllStringSubmatchIndex(line, -1) {
 			switch found := attempt(line, m); {
 			case found.Whole:

@@ -184,6 +184,7 @@ func TestWhatLooksLikeACommandIsNoticed(t *testing.T) {
 		"`/pawl solve`":                        "solve",
 		"```sh\n/pawl solve\n```":              "solve",
 		"\t/pawl solve":                        "solve",
+		"<b>/pawl solve</b>":                   "solve",
 		"```\n@pawl please\n```":               "solve",
 		"":                                     "",
 		"> /pawl solve":                        "",
@@ -195,6 +196,20 @@ func TestWhatLooksLikeACommandIsNoticed(t *testing.T) {
 	} {
 		if got := NewPage(body).Near("pawl").Name; got != want {
 			t.Errorf("Near(%q) = %q, want %q", body, got, want)
+		}
+	}
+}
+
+// Only a command with nothing after it is answered. Tags, polite words and punctuation are nothing.
+func TestNearCommandIsWholeBesideTags(t *testing.T) {
+	for body, want := range map[string]bool{
+		"<b>/pawl solve</b>":                        true,
+		"<kbd>/pawl</kbd> <kbd>solve</kbd>, please": true,
+		"<b>/pawl solve</b> is what I wrote":        false,
+		"please /pawl solve a < b":                  false,
+	} {
+		if got := NewPage(body).Near("pawl").Whole; got != want {
+			t.Errorf("Near(%q) is whole: %t, want %t", body, got, want)
 		}
 	}
 }
