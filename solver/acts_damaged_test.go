@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
@@ -78,6 +79,46 @@ func TestDamagedThreadAppendsNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A panic in the reading of every agent's output ends attempts, and three of them end the run.
+func TestPanicInEveryAttemptCostsFewAgentRuns(t *testing.T) {
+	t.Parallel()
+	a := askedFor(t)
+	a.solver.Env.OnEvent = func(agent.Event) { panic("index out of range") }
+	steps := a.tries()
+	runs := a.count("SELECT count(*) FROM events WHERE kind = 'attempt_started'")
+	t.Logf("%d attempts in %d steps of a day", runs, steps)
+	if runs == 0 || runs > 3 {
+		t.Errorf("%d attempts in %d steps of a day, want 1 to 3", runs, steps)
+	}
+	if s := a.StatusComment(1); !strings.Contains(s, "the server's log has the stack") {
+		t.Error(s)
+	}
+}
+
+// A thread whose acts at GitHub always fail records the error once.
+func TestFailingPublisherAppendsFewRows(t *testing.T) {
+	t.Parallel()
+	a := askedFor(t)
+	a.before = func(b thread.Batch) error {
+		for _, e := range b.Events {
+			if e.Kind == thread.KindActStarted || e.Kind == thread.KindActDone {
+				panic("nil map")
+			}
+		}
+		return nil
+	}
+	rows := a.count("SELECT count(*) FROM events")
+	steps := a.tries()
+	more := a.count("SELECT count(*) FROM events") - rows
+	t.Logf("%d rows in %d steps of a day", more, steps)
+	if more > 15 {
+		t.Errorf("%d rows in %d steps of a day, want at most 15", more, steps)
+	}
+	if n := a.count(`SELECT count(*) FROM events WHERE data LIKE '%"rule":"repeated_error"%'`); n != 1 {
+		t.Errorf("reported %d times, want once", n)
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/panics"
 )
 
 // unread stops a thread whose log holds an event that cannot be read, and reports that on the thread once. It appends
 // nothing: Pawl could not fold the new event either.
 func (p *publisher) unread(ctx context.Context, damage error) error {
-	p.log.Error().Err(damage).Msg("the thread's log is damaged; Pawl does nothing on the thread until it is restored")
+	p.log.Error().Err(damage).Str("stack", panics.Stack(damage)).Msg("the thread's log is damaged; Pawl does nothing on the thread until it is restored")
 	err := p.showDamage(ctx)
 	var moved *forge.Moved
 	lasts := isAny(err, forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone, forge.ErrUninstalled)

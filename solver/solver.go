@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -103,13 +103,11 @@ var errPanicked = errors.New("a panic in Pawl's own code; the server's log has t
 
 // safely turns a panic into an error, so that it is retried with pauses and reported like any other.
 func (p *publisher) safely(do func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			p.log.Error().Any("panic", v).Str("stack", string(debug.Stack())).Msg("a step panicked")
-			err = fmt.Errorf("%w: %v", errPanicked, v)
-		}
-	}()
-	return do()
+	err = panics.Try(do)
+	if stack := panics.Stack(err); stack != "" {
+		p.log.Error().Err(err).Str("stack", stack).Msg("a step panicked")
+	}
+	return err
 }
 
 // loop does one effect after another until none is left for now.
@@ -251,7 +249,7 @@ const reportAfter = 7
 // reportFailure reports on the thread, once, that its step fails repeatedly. It reports no failure that passes by itself, such
 // as an outage of GitHub.
 func (s *step) reportFailure(ctx context.Context, err error) error {
-	if s.pub.lease.Current().Failures+1 < reportAfter || s.awaits(policy.RuleRepeatedError) {
+	if s.pub.lease.Current().Failures+1 < reportAfter || s.pub.state.ErrorReported {
 		return nil
 	}
 	passes := isAny(err, forge.ErrUnavailable, forge.ErrUnauthorized, git.ErrUnavailable, thread.ErrLeaseLost, errStopping)

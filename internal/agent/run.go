@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -75,13 +76,13 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	read.tally.onCall, read.onPrint = o.OnCall, o.OnPrint
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
-	go func() { outDone <- read.stdout(io.TeeReader(p.Stdout, copied)) }()
-	go func() { errDone <- read.errors(p.Stderr) }()
+	go func() { outDone <- w.reads(func() error { return read.stdout(io.TeeReader(p.Stdout, copied)) }) }()
+	go func() { errDone <- w.reads(func() error { return read.errors(p.Stderr) }) }()
 
 	err := errors.Join(<-outDone, <-errDone)
 	exit, waitErr := p.Wait()
 	why := w.finish(ctx)
-	if why.ending != "" {
+	if why.ending != "" && panics.Stack(err) == "" {
 		err = nil // the streams were cut on purpose
 	}
 	known := &exit
@@ -157,6 +158,15 @@ func (w *watch) end(why stop) {
 		w.why = why
 		w.killing.Go(w.kill)
 	}
+}
+
+// reads ends the process if the reading of its output panics, since nobody would empty the pipe.
+func (w *watch) reads(read func() error) error {
+	err := panics.Try(read)
+	if panics.Stack(err) != "" {
+		w.end(stop{ending: policy.Killed, reason: "killed: " + err.Error()})
+	}
+	return err
 }
 
 func (w *watch) finish(ctx context.Context) stop {

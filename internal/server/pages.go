@@ -33,6 +33,7 @@ func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Co
 			detail("data_dir", s.writable), detail("queue", s.flowing), detail("deliveries", s.noneGivenUp),
 			{Name: "github", Run: func(context.Context) (bool, string) { return s.github.state() }},
 			detail("clock", s.agreed),
+			{Name: "tasks", Run: func(context.Context) (bool, string) { return s.panicked.health(s.deps.Now()) }},
 		},
 		Learning:   s.solver.LearningReport,
 		Skew:       s.store.Skew,

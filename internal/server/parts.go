@@ -119,17 +119,17 @@ func (s *Server) begin(ctx, background context.Context) error {
 	catchUp.Listed = counters.Listed("catch-up", s.store.Now)
 	notifier := s.notifier() // before an attempt can end
 	s.queue.Start(ctx)
-	s.background.Go(func() { catchUp.Watch(background, s.deps.Started) })
+	s.task(background, "catch-up", func() { catchUp.Watch(background, s.deps.Started) })
 	if s.cfg.GitHub.Receive == config.ReceivePoll {
 		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Env.Node, catchup.PollEvery))
 		poll.Listed = counters.Listed("poll", s.store.Now)
-		s.background.Go(func() { poll.Poll(background) })
+		s.task(background, "poll", func() { poll.Poll(background) })
 	}
-	s.background.Go(func() { notifier.Run(background) })
+	s.task(background, "notify", func() { notifier.Run(background) })
 	if s.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
-		s.background.Go(func() { s.watchHookRanges(background) })
+		s.task(background, "webhook addresses", func() { s.watchHookRanges(background) })
 	}
-	s.background.Go(func() { s.clean(background) })
+	s.task(background, "clean", func() { s.clean(background) })
 	crash.Point("serving")
 	s.log.Info().
 		Str("address", s.Address()).

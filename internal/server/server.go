@@ -70,7 +70,8 @@ type Server struct {
 	githubClock   func() (ahead time.Duration, known bool) // this machine's clock minus GitHub's
 	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil if unknown
 	leftWork      []thread.ID                              // killed servers' unfinished threads
-	background    sync.WaitGroup                           // ends with stop
+	panicked      panicked
+	background    sync.WaitGroup // ends with stop
 	stop          context.CancelFunc
 }
 
@@ -148,9 +149,9 @@ func (s *Server) start(ctx context.Context) error {
 		return err
 	}
 	s.deps.Started()
-	s.background.Go(func() { later(background) })
+	s.task(background, "check", func() { later(background) })
 	if s.deps.File != nil {
-		s.background.Go(func() { s.follow(background, s.deps.File, started) })
+		s.task(background, "configuration", func() { s.follow(background, s.deps.File, started) })
 	}
 	close(s.ready)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
@@ -78,8 +79,21 @@ func (a *Attempt) backend() config.Backend {
 	return BackendNamed(a.Ground.Effective.Backends, a.Backend)
 }
 
-// Run runs the attempt. If Pawl fails, Run records an interrupted attempt and returns the error.
+// Run runs the attempt. If Pawl fails, Run records an interrupted attempt and returns the error. A panic is the
+// attempt's verdict instead: it would come again, and the rules for crashes bound the repetitions.
 func (a *Attempt) Run(ctx context.Context, e Executor) error {
+	err := panics.Try(func() error { return a.run(ctx, e) })
+	stack := panics.Stack(err)
+	if stack == "" {
+		return err
+	}
+	a.Log.Error().Err(err).Str("stack", stack).Msg("the attempt panicked")
+	a.unusable(err)
+	a.Receipt.Outcome = a.came()
+	return nil
+}
+
+func (a *Attempt) run(ctx context.Context, e Executor) error {
 	a.executor = e
 	leave, err := a.Env.folders.Take(ctx, a.Thread)
 	if err != nil {

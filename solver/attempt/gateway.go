@@ -272,12 +272,12 @@ func (m *modelAccess) used() policy.Spent {
 func (c *checkout) keepNoting(ctx context.Context, end context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	work.Go(func() {
+	work.Go(c.guarded(end, func() {
 		for wait.For(ctx, spentInterval) == nil {
 			c.note(ctx, c.models.used())
 			c.noteWindows(ctx)
 			c.bound(ctx, end)
 		}
-	})
+	}))
 	return func() { cancel(); work.Wait() }
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -29,7 +30,7 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 	var work sync.WaitGroup
 	// A stop must not wait for GitHub.
 	var attending sync.Mutex
-	work.Go(func() {
+	work.Go(a.guarded(cancel, func() {
 		wanted := false
 		for wait.For(run, watchInterval) == nil {
 			last, asked, why := a.look(run, seen)
@@ -40,11 +41,22 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 			seen, wanted = last, wanted || asked
 			if wanted && attending.TryLock() {
 				wanted = false
-				work.Go(func() { defer attending.Unlock(); a.Attend(run) })
+				work.Go(a.guarded(cancel, func() { defer attending.Unlock(); a.Attend(run) }))
 			}
 		}
-	})
+	}))
 	return run, func() { cancel(nil); work.Wait() }
+}
+
+// guarded ends the attempt after a panic in the background; its work so far counts.
+func (a *Attempt) guarded(end context.CancelCauseFunc, do func()) func() {
+	return func() {
+		err := panics.Try(func() error { do(); return nil })
+		if err != nil {
+			a.Log.Error().Err(err).Str("stack", panics.Stack(err)).Msg("the attempt's background work panicked")
+			end(cut{ending: policy.Crashed, why: err.Error()})
+		}
+	}
 }
 
 // look reads the events after seen. It returns the last one, whether events need an answer, and why the attempt must

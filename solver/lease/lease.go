@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -56,7 +57,7 @@ func (h *Holder) Record(ctx context.Context, kind thread.Kind, data any) error {
 func (h *Holder) beat(ctx context.Context) {
 	defer close(h.done)
 	for next := thread.HeartbeatTime; wait.For(ctx, next) == nil; {
-		err := h.Renew(ctx)
+		err := panics.Try(func() error { return h.Renew(ctx) })
 		if errors.Is(err, thread.ErrLeaseLost) || err != nil && h.unconfirmed() > h.patience() {
 			h.cancel(thread.ErrLeaseLost)
 			return

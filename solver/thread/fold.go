@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 )
@@ -69,6 +70,8 @@ type State struct {
 	Checked Findings
 	// Delivery identifies the newest remark or change, or is empty.
 	Delivery string
+	// ErrorReported means that a repeated error was reported, and that nothing has happened on the thread since.
+	ErrorReported bool
 }
 
 type Attempt struct {
@@ -110,7 +113,7 @@ func (s *State) Apply(events []Event) error {
 		s.Acts = map[string]ActState{}
 	}
 	for _, e := range events {
-		if err := s.apply(e); err != nil {
+		if err := panics.Try(func() error { return s.apply(e) }); err != nil {
 			return fmt.Errorf("%w: event %d (%s): %w", ErrDamaged, e.Seq, e.Kind, err)
 		}
 		s.Seq = e.Seq
@@ -150,7 +153,13 @@ func into[T any](f func(*State, Event, T)) func(*State, Event) error {
 	}
 }
 
+// changes are kinds after which a repeated error is reported again.
+var changes = []Kind{KindFeedback, KindControl, KindQuestion, KindThread, KindAttemptStarted, KindAttemptEnded}
+
 func (s *State) apply(e Event) error {
+	if slices.Contains(changes, e.Kind) {
+		s.ErrorReported = false
+	}
 	if !slices.Contains(quiet, e.Kind) {
 		s.At = e.At
 	}
@@ -236,6 +245,9 @@ func (s *State) withdraw(_ Event, w Withdrawn) {
 
 func (s *State) decided(e Event, d Decided) {
 	s.Decision, s.DecidedAt, s.On = &d, e.At, cmp.Or(d.On, s.On)
+	if d.Rule == policy.RuleRepeatedError {
+		s.ErrorReported = true
+	}
 	if d.Rule == policy.RuleRewritten {
 		s.rewritten = &d
 	}

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 )
@@ -315,5 +317,15 @@ func TestRaiseIsOrderedByTheLog(t *testing.T) {
 		if f := s.Facts(begin.Add(time.Minute)); len(f.Attempts) != 2 || f.Raised != 1 {
 			t.Errorf("a clock that is %s: %d attempts, of which %d count no more; want 1 of 2", name, len(f.Attempts), f.Raised)
 		}
+	}
+}
+
+func TestPanicInAFoldIsDamage(t *testing.T) {
+	const kind = Kind("odd")
+	folds[kind] = func(*State, Event) error { panic("nil map") }
+	defer delete(folds, kind)
+	s, err := Fold([]Event{{Seq: 1, Kind: kind}})
+	if !errors.Is(err, ErrDamaged) || panics.Stack(err) == "" || s.Seq != 0 {
+		t.Errorf("%v at event %d, want damage with a stack", err, s.Seq)
 	}
 }
