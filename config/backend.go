@@ -20,6 +20,7 @@ type Backend struct {
 	Effort          string        `yaml:"effort"`           // empty for the CLI's default
 	EscalatedEffort string        `yaml:"escalated_effort"` // empty for no escalation
 	Account         string        `yaml:"account"`          // backends of an account share a usage limit
+	Accounts        []string      `yaml:"accounts"`         // instead of Account, Provider and CredentialFile
 	Provider        string        `yaml:"provider"`         // empty if the agent signs in itself
 	CredentialFile  string        `yaml:"credential_file"`
 	Env             []string      `yaml:"env"` // variable names
@@ -77,6 +78,9 @@ func (b *Backend) complete(set func(key string) bool) {
 		own = Plain
 	}
 	b.Account, b.Stream = cmp.Or(b.Account, b.Name), cmp.Or(b.Stream, own)
+	if len(b.Accounts) > 0 {
+		b.Account = b.Accounts[0]
+	}
 	if !set("escalated_effort") {
 		b.EscalatedEffort = raised(b.Kind, b.Effort)
 	}
@@ -94,13 +98,17 @@ var backendName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // githubVariables usually hold GitHub credentials. An agent with one could bypass Pawl's limits.
 var githubVariables = []string{"GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_ENTERPRISE_TOKEN"}
 
-func (s *source) validateBackends(backends []Backend, providers []Provider) {
-	s.addIf(len(backends) == 0, "backends", "is missing; name at least one agent, such as {name: codex, kind: codex}")
+func (s *source) validateBackends(c Server) {
+	s.addIf(len(c.Backends) == 0, "backends", "is missing; name at least one agent, such as {name: codex, kind: codex}")
 	first := map[string]int{}
-	for i, b := range backends {
+	for i, b := range c.Backends {
 		key := fmt.Sprintf("backends[%d]", i)
 		s.validateBackend(key, b)
-		s.validateAccess(key, b, providers)
+		if len(b.Accounts) > 0 {
+			s.validateBackendAccounts(key, b, c)
+		} else {
+			s.validateAccess(key, b, c.Providers)
+		}
 		name := strings.ToLower(b.Name)
 		if j, again := first[name]; again && name != "" {
 			s.add(key+".name", "%q is also the name of backends[%d]; names must differ in more than case", b.Name, j)

@@ -45,7 +45,8 @@ func Parse(name string, data []byte, env func(string) (string, bool), needsApp b
 		if needsApp || c.GitHub.App != (App{}) {
 			s.validateApp(c.GitHub)
 		}
-		s.validateBackends(c.Backends, c.Providers)
+		s.validateAccounts(c)
+		s.validateBackends(c)
 		s.validatePolicy(c.Policy, c.Providers)
 		s.validateEnv("policy.learning", "judge_env", c.Policy.Learning.JudgeEnv)
 	}
@@ -59,7 +60,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), needsApp b
 	c.resolve(base)
 	for i := range c.Backends {
 		b := &c.Backends[i]
-		if p, _ := c.Provider(b.Provider); b.Model == "" {
+		if p, _ := c.Provider(c.OnAccount(*b, b.Account).Provider); b.Model == "" {
 			b.Model = DefaultModel(b.Kind, p.Protocol)
 		}
 	}
@@ -81,6 +82,9 @@ func (c *Server) resolve(base string) {
 		}
 	}
 	program(c.Policy.Learning.Judge)
+	for i := range c.Accounts {
+		c.Accounts[i].CredentialFile = under(base, c.Accounts[i].CredentialFile)
+	}
 	for i := range c.Backends {
 		c.Backends[i].CredentialFile = under(base, c.Backends[i].CredentialFile)
 		program(c.Backends[i].Argv)

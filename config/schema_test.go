@@ -98,7 +98,7 @@ var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 func defaultOf(t *testing.T, key string) string {
 	t.Helper()
 	c := Default()
-	c.Providers, c.Backends = []Provider{{}}, []Backend{{}}
+	c.Providers, c.Accounts, c.Backends = []Provider{{}}, []Account{{}}, []Backend{{}}
 	c.Providers[0].setDefaults()
 	c.Backends[0].setDefaults()
 	v := reflect.ValueOf(c)
@@ -444,7 +444,7 @@ func TestLoaderAcceptsEveryChoiceOfTheSchema(t *testing.T) {
 				c := Default()
 				s.read([]byte(text), &c)
 				s.validateProviders(c.Providers)
-				s.validateBackends(c.Backends, c.Providers)
+				s.validateBackends(c)
 				for _, p := range s.problems {
 					if strings.HasSuffix(p.Key, "."+name) {
 						problems = append(problems, p)

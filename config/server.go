@@ -27,6 +27,7 @@ type Server struct {
 	Images    Images     `yaml:"images"`
 	Context   Context    `yaml:"context"`
 	Providers []Provider `yaml:"providers"`
+	Accounts  []Account  `yaml:"accounts"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
 	Workers   int        `yaml:"workers"`

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ func (f Facts) admit(d Decision) Decision {
 }
 
 func (f Facts) startOn(b Backend, d Decision) Decision {
-	d.Backend = b.Name
+	d = d.with(b)
 	if d.Escalated && !f.canEscalate(b) {
 		d.Escalated = false
 		d.Rung = 0
@@ -44,15 +45,19 @@ func (f Facts) startOn(b Backend, d Decision) Decision {
 	return d
 }
 
-// candidates lists the pinned backend, else the rule's choice, else all in configured order with failing ones last.
+// candidates lists the pinned backend, else the rule's choice, else all in configured order. Each backend's accounts
+// follow by headroom. Failing ones come last.
 func (f Facts) candidates(d Decision) []Backend {
+	all := f.byHeadroom()
 	for _, name := range []string{f.Pinned, d.Backend} {
-		if b := f.backend(name); b.Name != "" {
-			return []Backend{b}
+		if f.backend(name).Name != "" {
+			all = slices.DeleteFunc(all, func(b Backend) bool { return b.Name != name })
+			break
 		}
 	}
+	all = front(all, func(b Backend) bool { return b.Account == d.Account })
 	var sound, failing []Backend
-	for _, b := range f.Backends {
+	for _, b := range all {
 		if _, fails := f.failing(b); fails {
 			failing = append(failing, b)
 		} else {
@@ -295,27 +300,45 @@ func (f Facts) backend(name string) Backend {
 	return Backend{}
 }
 
-// another returns a free backend other than the attempt's, preferably on another account.
+// backendOf returns an attempt's backend on its account, or zero.
+func (f Facts) backendOf(a Attempt) Backend {
+	for _, b := range f.Backends {
+		if b.Name == a.Backend && b.Account == a.Account {
+			return b
+		}
+	}
+	return Backend{}
+}
+
+// another returns a free backend other than the attempt's, preferably on another account. A pinned backend has no
+// substitute.
 func (f Facts) another(a Attempt) (Backend, bool) {
-	b, ok := f.other(a)
+	if f.Pinned != "" {
+		return Backend{}, false
+	}
+	differs := func(b Backend) bool { return b.Name != a.Backend }
+	if b, ok := f.free(func(b Backend) bool { return differs(b) && b.Account != a.Account }); ok {
+		return b, true
+	}
+	return f.free(differs)
+}
+
+// other returns a free backend on an account that none of the attempts used, preferably another account of the first
+// attempt's backend. A pinned backend has no substitute.
+func (f Facts) other(tried ...Attempt) (Backend, bool) {
+	fresh := func(b Backend) bool {
+		return !slices.ContainsFunc(tried, func(a Attempt) bool { return a.Account == b.Account })
+	}
+	preferred := cmp.Or(f.Pinned, tried[0].Backend)
+	b, ok := f.free(func(b Backend) bool { return b.Name == preferred && fresh(b) })
 	if ok || f.Pinned != "" {
 		return b, ok
 	}
-	return f.free(func(b Backend) bool { return b.Name != a.Backend })
-}
-
-// other returns a free backend on an account that none of the attempts used. A pinned backend has no substitute.
-func (f Facts) other(tried ...Attempt) (Backend, bool) {
-	return f.free(func(b Backend) bool {
-		if f.Pinned != "" && f.Pinned != b.Name {
-			return false
-		}
-		return !slices.ContainsFunc(tried, func(a Attempt) bool { return a.Account == b.Account })
-	})
+	return f.free(fresh)
 }
 
 func (f Facts) free(kind func(Backend) bool) (Backend, bool) {
-	for _, b := range f.Backends {
+	for _, b := range f.byHeadroom() {
 		if kind(b) && f.works(b) {
 			return b, true
 		}

@@ -77,27 +77,41 @@ const (
 // choose puts the sampled candidate first and gives reasons. A named backend wins. So does the run's backend while it
 // is free, unless the attempt must differ.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
-	if f.Choose == nil || len(candidates) < 2 {
+	options := f.options(candidates)
+	if f.Choose == nil || len(options) < 2 {
 		return candidates, d
-	}
-	var options []Option
-	for _, b := range candidates {
-		why, _ := f.failing(b)
-		if h := f.held(b); h != nil {
-			why = h.why
-		}
-		options = append(options, Option{Backend: b.Name, Masked: why.String()})
 	}
 	c := f.Choose(options)
 	if c.Chosen == "" {
 		return candidates, d
 	}
 	if name := f.stayWith(c, d, options); name != "" {
-		return front(candidates, name), d
+		return front(candidates, hasName(name)), d
 	}
 	d.Choice = &c
 	d.Reasons = append(d.Reasons, Because(d.Rule, c.Reasons...)...)
-	return front(candidates, c.Chosen), d
+	return front(candidates, hasName(c.Chosen)), d
+}
+
+// options lists the candidates' backends. A backend is free if one of its accounts is.
+func (f Facts) options(candidates []Backend) (options []Option) {
+	at := map[string]int{}
+	for _, b := range candidates {
+		why, _ := f.failing(b)
+		h := f.held(b)
+		if h != nil {
+			why = h.why
+		}
+		i, known := at[b.Name]
+		switch {
+		case !known:
+			at[b.Name] = len(options)
+			options = append(options, Option{Backend: b.Name, Masked: why.String()})
+		case h == nil && options[i].Masked != "":
+			options[i].Masked = why.String()
+		}
+	}
+	return options
 }
 
 // stayWith returns the run's last backend if it is free and sampling chose another one. A switch would lose the
@@ -120,10 +134,13 @@ func (f Facts) stayWith(c Choice, d Decision, options []Option) string {
 	return last.Backend
 }
 
-func front(list []Backend, name string) []Backend {
-	i := slices.IndexFunc(list, func(b Backend) bool { return b.Name == name })
-	if i <= 0 {
-		return list
-	}
-	return slices.Concat(list[i:i+1], list[:i], list[i+1:])
+func hasName(name string) func(Backend) bool {
+	return func(b Backend) bool { return b.Name == name }
+}
+
+// front puts some backends before the others.
+func front(list []Backend, first func(Backend) bool) []Backend {
+	rest := slices.DeleteFunc(slices.Clone(list), first)
+	chosen := slices.DeleteFunc(slices.Clone(list), func(b Backend) bool { return !first(b) })
+	return slices.Concat(chosen, rest)
 }

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -17,6 +19,47 @@ type HeadroomLimits struct {
 
 const hintHeadroom = "The operator can raise policy.headroom.hold_at; /pawl stop ends the wait."
 
+// byHeadroom returns the backends in their order. Each backend's accounts follow by headroom, but the account of the
+// session that may be continued is first.
+func (f Facts) byHeadroom() []Backend {
+	place := map[string]int{}
+	for i, b := range slices.Backward(f.Backends) {
+		place[b.Name] = i
+	}
+	return slices.SortedStableFunc(slices.Values(f.Backends), func(a, b Backend) int {
+		return cmp.Or(
+			cmp.Compare(place[a.Name], place[b.Name]),
+			cmp.Compare(f.afterSession(a), f.afterSession(b)),
+			cmp.Compare(f.headroom(b), f.headroom(a)),
+		)
+	})
+}
+
+// afterSession is 0 for the account of a session that may be continued, else 1.
+func (f Facts) afterSession(b Backend) int {
+	if b.Name == f.Handover.Backend && b.Account == f.Handover.Account {
+		return 0
+	}
+	a, _ := f.last()
+	same := b.Name == a.Backend && b.Account == a.Account
+	if same && a.resumable() {
+		return 0
+	}
+	return 1
+}
+
+// headroom compares the share that is left of a window with the share of its time that is left: an account above 1
+// would not use up its windows at an even rate. The tightest current window counts. Without one it is infinite.
+func (f Facts) headroom(b Backend) float64 {
+	least := math.Inf(1)
+	for _, m := range b.Meters {
+		if m.Current(f.Now) {
+			least = min(least, max(0, f.Limits.Headroom.HoldAt-m.Used)/m.timeLeft(f.Now))
+		}
+	}
+	return least
+}
+
 // heldByHeadroom holds a backend whose account is nearly at a usage limit. Each current window must have room. The
 // window that resets last decides.
 func (f Facts) heldByHeadroom(b Backend) *hold {
@@ -28,15 +71,14 @@ func (f Facts) heldByHeadroom(b Backend) *hold {
 	var last *hold
 	firm := false
 	for _, m := range b.Meters {
-		typical := m.Typical(b.Name)
-		why := m.lacks(room, typical, f.Now)
-		if why == "" {
+		need := use{typical: m.Typical(b.Name), running: b.Running}
+		h := m.lacks(b.Account, room, need, f.Now)
+		if h == nil {
 			continue
 		}
-		firm = firm || m.lacks(limits.HoldAt, typical, f.Now) != ""
-		if last == nil || m.ResetsAt.After(last.until) {
-			text := fmt.Sprintf("account %s: %s left until", b.Account, why)
-			last = &hold{why: Reason{RuleHeadroom, text, m.ResetsAt}, until: m.ResetsAt, rule: RuleHeadroom}
+		firm = firm || m.lacks(b.Account, limits.HoldAt, need, f.Now) != nil
+		if last == nil || h.until.After(last.until) {
+			last = h
 		}
 	}
 	if last != nil {
@@ -51,20 +93,35 @@ func (f Facts) byUser() bool {
 	return typed || f.commanded()
 }
 
-// lacks says why a window has no room for an attempt, else "". Room is the share that may be used, and typical what an
-// attempt uses; 0 if unknown.
-func (w Window) lacks(room, typical float64, now time.Time) string {
+// use is what attempts need of a window: typical is the share that one uses, 0 if unknown, and running how many run
+// already.
+type use struct {
+	typical float64
+	running int
+}
+
+// lacks holds an account whose window has no room for another attempt. room is the share that may be used. Running
+// attempts may end at any time, so a hold for them has no end.
+func (w Window) lacks(account string, room float64, u use, now time.Time) *hold {
 	if !w.Current(now) {
-		return ""
+		return nil
 	}
 	left := room - w.Used
+	var why string
+	until := w.ResetsAt
 	switch {
 	case left <= 0:
-		return fmt.Sprintf("%s of the %s window is used, and %s may be; nothing is", percent(w.Used), w.Name, percent(room))
-	case typical > left:
-		return fmt.Sprintf("an attempt uses about %s of the %s window; %s is", percent(typical), w.Name, percent(left))
+		why = fmt.Sprintf("%s of the %s window is used, and %s may be; nothing is left until", percent(w.Used), w.Name, percent(room))
+	case u.typical > left:
+		why = fmt.Sprintf("an attempt uses about %s of the %s window; %s is left until", percent(u.typical), w.Name, percent(left))
+	case u.typical*float64(u.running+1) > left:
+		until = time.Time{}
+		why = fmt.Sprintf("an attempt uses about %s of the %s window, and %s; %s is left",
+			percent(u.typical), w.Name, Plural(u.running, "attempt")+" already in progress", percent(left))
+	default:
+		return nil
 	}
-	return ""
+	return &hold{why: Reason{RuleHeadroom, "account " + account + ": " + why, until}, until: until, rule: RuleHeadroom}
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -103,6 +104,132 @@ func TestTheForecastOfAWindow(t *testing.T) {
 		at, before := w.FullAt()
 		if before != (c.want >= 0) || before && !at.Equal(seen.Add(c.want)) {
 			t.Errorf("%s: full at %s (before the reset: %v), want %s", name, at, before, c.want)
+		}
+	}
+}
+
+// twoAccounts returns facts with a backend on two accounts and a second backend, and a user's request.
+func twoAccounts(first, second []Meter) Facts {
+	return Facts{
+		Now: noon, Limits: Defaults(), Run: 1, Fresh: []Request{{Typed: true, Command: "solve"}},
+		Backends: []Backend{
+			{Name: "claude", Account: "one", Meters: first},
+			{Name: "claude", Account: "two", Meters: second},
+			{Name: "codex", Account: "main"},
+		},
+	}
+}
+
+// reading is a window of five hours or seven days.
+func reading(name string, used float64, left time.Duration) []Meter {
+	length := map[string]time.Duration{"5h": 5 * time.Hour, "7d": 7 * Day}[name]
+	return []Meter{{Window: Window{Name: name, Used: used, ResetsAt: noon.Add(left), SeenAt: noon, Length: length}}}
+}
+
+func TestAttemptTakesTheAccountWithTheMostHeadroom(t *testing.T) {
+	weekNearlyUsed := slices.Concat(reading("5h", 0.1, 4*time.Hour), reading("7d", 0.9, 6*Day))
+	for name, c := range map[string]struct {
+		first, second []Meter
+		want          string // the account
+	}{
+		"the configured order without readings":   {nil, nil, "one"},
+		"less of one window is used":              {reading("5h", 0.6, time.Hour), reading("5h", 0.2, time.Hour), "two"},
+		"as much is used, but it resets sooner":   {reading("5h", 0.5, 4*time.Hour), reading("5h", 0.5, time.Hour), "two"},
+		"more is used, but it resets much sooner": {reading("7d", 0.5, 6*Day), reading("7d", 0.7, 12*time.Hour), "two"},
+		"the tightest window counts":              {weekNearlyUsed, reading("5h", 0.5, 4*time.Hour), "two"},
+		"an unknown window is as good as empty":   {reading("5h", 0.1, 4*time.Hour), nil, "two"},
+		"a reset that has passed":                 {reading("5h", 0.1, 4*time.Hour), reading("5h", 1, -time.Minute), "two"},
+		"one is full":                             {reading("5h", 0.96, 10*time.Minute), reading("5h", 0.9, 5*time.Hour), "two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Next(twoAccounts(c.first, c.second))
+			if d.Action != DoAttempt || d.Backend != "claude" || d.Account != c.want {
+				t.Errorf("%+v, want an attempt of claude on %s", d, c.want)
+			}
+		})
+	}
+}
+
+// TestAccountIsNoArm: learning chooses among backends, and a backend is free if one of its accounts is.
+func TestAccountIsNoArm(t *testing.T) {
+	f := twoAccounts(reading("5h", 0.97, time.Hour), nil)
+	var asked []Option
+	f.Choose = func(options []Option) Choice {
+		asked = options
+		return Choice{Mode: ModeLearn, Chosen: "claude"}
+	}
+	d := Next(f)
+	if diff := cmp.Diff([]Option{{Backend: "claude"}, {Backend: "codex"}}, asked); diff != "" {
+		t.Error(diff)
+	}
+	if d.Backend != "claude" || d.Account != "two" {
+		t.Errorf("%+v, want an attempt of claude on two", d)
+	}
+}
+
+func TestContinuedSessionStaysOnItsAccount(t *testing.T) {
+	last := finished()
+	last.Backend, last.Account, last.Session, last.Resumable = "claude", "two", "s1", true
+	after := func(meters []Meter) Facts {
+		f := given(last)
+		f.Backends, f.Fresh = twoAccounts(nil, meters).Backends, twoAccounts(nil, nil).Fresh
+		return f
+	}
+	f := after(reading("5h", 0.9, 5*time.Hour))
+	d := Next(f)
+	if d.Account != "two" {
+		t.Errorf("%+v, want account two", d)
+	}
+	if id, why := f.Resume(d, ""); id != "s1" {
+		t.Errorf("session %q: %s", id, why)
+	}
+	f = after(reading("5h", 0.96, 5*time.Hour))
+	d = Next(f)
+	if d.Account != "one" {
+		t.Errorf("%+v, want account one, as two is full", d)
+	}
+	if id, why := f.Resume(d, ""); id != "" || why != "a new session: another account" {
+		t.Errorf("session %q: %s", id, why)
+	}
+}
+
+func TestUsageLimitLeadsToTheNextAccount(t *testing.T) {
+	reset := noon.Add(2 * time.Hour)
+	f := twoAccounts(nil, nil)
+	limited := atLimit(reset)
+	limited.Backend, limited.Account = "claude", "one"
+	g := given(limited).continuing()
+	g.Backends, g.Fresh = f.Backends, nil
+	g.Backends[0].Breaker = Breaker{Kind: UsageLimit, Consecutive: 1, ResetsAt: reset, At: noon}
+	d := Next(g)
+	if d.Action != DoAttempt || d.Backend != "claude" || d.Account != "two" {
+		t.Fatalf("%+v, want an attempt of claude on two", d)
+	}
+	if want := "account one hit its usage limit; claude on account two is next"; d.Reasons.String() != want {
+		t.Errorf("reasons %q, want %q", d.Reasons, want)
+	}
+	// Without a free account the wait ends when the first one is free.
+	g.Backends = g.Backends[:2]
+	g.Backends[1].Meters = reading("5h", 0.97, time.Hour)
+	d = Next(g)
+	if d.Action != DoWait || !d.Until.Equal(noon.Add(time.Hour)) {
+		t.Errorf("%+v, want a wait until account two resets", d)
+	}
+}
+
+func TestRunningAttemptsUseHeadroomToo(t *testing.T) {
+	meters := reading("5h", 0.75, time.Hour)
+	meters[0].Uses = map[string][]float64{"claude": {0.06}}
+	for running, want := range map[int]Action{0: DoAttempt, 2: DoAttempt, 3: DoWait} {
+		f := twoAccounts(meters, nil)
+		f.Backends = f.Backends[:1]
+		f.Backends[0].Running = running
+		d := Next(f)
+		if d.Action != want {
+			t.Errorf("with %d running: %s (%s), want %s", running, d.Action, d.Reasons, want)
+		}
+		if want == DoWait && (!d.Until.IsZero() || d.Rule != RuleHeadroom) {
+			t.Errorf("%+v, want a wait for the running attempts, whose end is unknown", d)
 		}
 	}
 }

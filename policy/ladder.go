@@ -294,6 +294,8 @@ func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	switch {
 	case a.Backend != d.Backend:
 		return "another backend"
+	case a.Account != d.Account:
+		return "another account"
 	case d.differs():
 		return "the attempt must differ from the one before"
 	case f.circled(a):

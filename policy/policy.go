@@ -23,7 +23,7 @@ type Facts struct {
 	Fresh        []Request // requests that no attempt has taken since the run's last stop
 	SaidAgain    bool      // Fresh repeats earlier feedback
 	Review       Review    // review remarks for the next attempt
-	Backends     []Backend // the repository's backends, in order of preference
+	Backends     []Backend // the repository's backends, in order of preference; each appears once for each of its accounts
 	Unable       string    // why a verify command cannot work on the base; empty if all can or if unknown
 	Pinned       string    // the backend that a user chose; empty for none
 	// Choose picks a free backend by rewards, the same one for the same options. Nil takes the configured order.
@@ -62,13 +62,14 @@ type Attempt struct {
 	SaidAgain          bool   // the feedback repeats earlier feedback
 }
 
-// Backend is one arm with its limits. The zero value is no backend.
+// Backend is one arm on one of its accounts, with the limits of both. The zero value is no backend.
 type Backend struct {
 	Name, Account string
 	CanEscalate   bool
 	Day           Ledger // the account's ledger; zero for no limit
 	Breaker       Breaker
 	Meters        []Meter  // the account's usage windows
+	Running       int      // the number of attempts that other threads run on the account now
 	Cooldown      Cooldown // the cooldown after an edit loop
 	Escalated     Cooldown // the cooldown of the escalated effort
 }
@@ -80,6 +81,7 @@ type Decision struct {
 	Until   time.Time `json:"until,omitzero"` // the end of a wait; else zero
 	// Fields of an attempt.
 	Backend   string  `json:"backend,omitempty"`
+	Account   string  `json:"account,omitempty"`
 	Rung      int     `json:"rung,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`
 	Different bool    `json:"different,omitempty"`
@@ -229,6 +231,8 @@ type Handover struct {
 	Times int       // in a row
 	At    time.Time // the last time
 	Used  Spent     // so far
+	// Backend and Account are those of the session to continue; empty without one.
+	Backend, Account string
 }
 
 func (f Facts) run() []Attempt {
@@ -308,6 +312,20 @@ func again(rule Rule, reasons ...string) Decision {
 func (d Decision) on(backend string, rung int) Decision {
 	d.Backend, d.Rung, d.Escalated = backend, rung, rung == RungEffort
 	return d
+}
+
+// with sets the attempt's backend and account.
+func (d Decision) with(b Backend) Decision {
+	d.Backend, d.Account = b.Name, b.Account
+	return d
+}
+
+// after names a backend that follows an attempt, with its account if only that changes.
+func (b Backend) after(a Attempt) string {
+	if b.Name == a.Backend {
+		return b.Name + " on account " + b.Account
+	}
+	return b.Name
 }
 
 func Earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }

@@ -174,7 +174,7 @@ func needsPerson(f Facts) Decision {
 		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
-		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Outcome.Words(), b.Name)).on(b.Name, 0)
+		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Outcome.Words(), b.after(a))).with(b)
 	}
 	if f.forced() || f.command("solve") {
 		return Decision{}
@@ -189,7 +189,7 @@ func usageLimit(f Facts) Decision {
 		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
-		return again(RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name)).on(b.Name, 0)
+		return again(RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.after(a))).with(b)
 	}
 	reset := a.reset()
 	waits := f.Limits.UsageLimit.AutoContinue && !reset.IsZero()
@@ -200,7 +200,7 @@ func usageLimit(f Facts) Decision {
 			Reasons: Reasons{{RuleLimitReset, "the usage limit of account " + a.Account + " was reset at", reset}},
 		}
 	}
-	if d := f.breakerStop(f.backend(a.Backend)); d.Action != "" {
+	if d := f.breakerStop(f.backendOf(a)); d.Action != "" {
 		return d
 	}
 	if f.forced() {
@@ -217,8 +217,27 @@ func usageLimit(f Facts) Decision {
 		d.Action = DoWait
 		d.Until = reset
 		d.Hint = "Comment /pawl resume to try before that."
+		return f.orEarlier(d, a.Account)
 	}
 	return d
+}
+
+// orEarlier ends a wait for an account's reset when another account becomes free before it.
+func (f Facts) orEarlier(wait Decision, account string) Decision {
+	for _, b := range f.Backends {
+		usable := f.Pinned == "" || f.Pinned == b.Name
+		if !usable || b.Account == account {
+			continue
+		}
+		h := f.held(b)
+		if h == nil || h.until.IsZero() {
+			continue
+		}
+		if h.until.Before(wait.Until) {
+			wait.Until, wait.Reasons = h.until, append(slices.Clone(wait.Reasons), h.why)
+		}
+	}
+	return wait
 }
 
 // editLoop continues after an edit loop with progress. Its backend is in cooldown; admit chooses the next one.
@@ -396,9 +415,7 @@ func transient(f Facts) Decision {
 		)
 	}
 	if b, ok := f.other(row...); ok {
-		d := again(RuleTransient, why+"; "+b.Name+" is next").like(a)
-		d.Backend = b.Name
-		return d
+		return again(RuleTransient, why+"; "+b.after(a)+" is next").like(a).with(b)
 	}
 	until := Later(a.EndedAt.Add(limits.backoff(n)), a.reset())
 	if f.Now.Before(until) {

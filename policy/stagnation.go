@@ -272,8 +272,7 @@ func stagnation(f Facts) Decision {
 	d := again(RuleStagnation, v.Reasons...)
 	d.Different = true
 	if b, found := f.another(last); found && v.Kind == kindRevision {
-		d.Backend = b.Name
-		return d
+		return d.with(b)
 	}
 	if last.Failing() && f.mayEscalate(f.backend(last.Backend)) {
 		// A repeated failure also uses the ladder's last rung.

@@ -40,6 +40,14 @@ func (w Window) FullAt() (at time.Time, known bool) {
 	return at, at.Before(w.ResetsAt)
 }
 
+// timeLeft returns the share of a current window's time that is left; 1 if its length is unknown.
+func (w Window) timeLeft(now time.Time) float64 {
+	if w.Length <= 0 {
+		return 1
+	}
+	return min(1, float64(w.ResetsAt.Sub(now))/float64(w.Length))
+}
+
 // maxUses is how many attempts of a backend its typical use is read from: the last 20, our choice.
 const maxUses = 20
 

@@ -348,6 +348,10 @@ func (n *node) Meters(ctx context.Context) (map[string][]policy.Meter, error) {
 	return with(n, ctx, "read usage windows", func() (map[string][]policy.Meter, error) { return n.store.Meters(ctx) })
 }
 
+func (n *node) Running(ctx context.Context, except thread.ID) (map[string]int, error) {
+	return with(n, ctx, "count running attempts", func() (map[string]int, error) { return n.store.Running(ctx, except) })
+}
+
 func (n *node) PutReading(ctx context.Context, r thread.Reading) error {
 	return n.store.PutReading(ctx, r)
 }

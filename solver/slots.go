@@ -62,13 +62,14 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 
 func (s *Solver) full() bool { return s.Slots != nil && len(s.Slots) == cap(s.Slots) }
 
-func entry(f policy.Facts, d policy.Decision) (account string, most int) {
+// bounded returns the limit of concurrent attempts on a decision's account; 0 means no limit.
+func bounded(f policy.Facts, d policy.Decision) int {
 	for _, b := range f.Backends {
-		if b.Name == d.Backend {
-			return b.Account, bound(b.Breaker)
+		if b.Account == d.Account {
+			return bound(b.Breaker)
 		}
 	}
-	return "", 0
+	return 0
 }
 
 // bound limits concurrent attempts on an account to one after a limit; 0 means no limit.

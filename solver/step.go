@@ -303,8 +303,8 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	if first.Action != policy.DoAttempt {
 		return &thread.Decided{Decision: first, Seen: s.pub.state.Seq}, nil, nil
 	}
-	account, most := entry(facts, first)
-	wait, err := s.mayAcquire(ctx, account, most)
+	most := bounded(facts, first)
+	wait, err := s.mayAcquire(ctx, first.Account, most)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -322,14 +322,14 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	if len(s.pub.state.Pending()) < len(asked) { // the request was done meanwhile
 		return nil, nil, nil
 	}
-	return s.agree(ctx, ground, first, account, most)
+	return s.agree(ctx, ground, first, most)
 }
 
 // agree acquires a slot for policy's decision and asks policy again until the decision fits the slot. most is the
 // account's limit of concurrent attempts.
-func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.Decision, account string, most int) (*thread.Decided, *ready, error) {
+func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.Decision, most int) (*thread.Decided, *ready, error) {
 	for {
-		release, err := s.acquire(ctx, account, most)
+		release, err := s.acquire(ctx, want.Account, most)
 		if err != nil || release == nil {
 			return nil, nil, err
 		}
@@ -338,13 +338,13 @@ func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.De
 			release()
 			return now, nil, err
 		}
-		sameWork := now.Backend == want.Backend && now.Purpose == want.Purpose
+		sameBackend := now.Backend == want.Backend && now.Account == want.Account
+		sameWork := sameBackend && now.Purpose == want.Purpose
 		if sameWork && (bound == 0 || bound == most) {
 			return now, &ready{ground, release}, nil
 		}
 		release()
-		want = now.Decision
-		account, most = attempt.BackendNamed(ground.Effective.Backends, want.Backend).Account, bound
+		want, most = now.Decision, bound
 	}
 }
 
@@ -421,12 +421,11 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 	f.Unable = policy.Unable(before)
 	f.Fresh = slices.DeleteFunc(f.Fresh, func(r policy.Request) bool { return slices.Contains(untriggered, r.Seq) })
 	d := policy.Next(f)
-	_, bound = entry(f, d)
 	decided := &thread.Decided{Decision: d, Seen: s.pub.state.Seq}
 	if d.Rule == policy.RuleVerifyBroken {
 		decided.On = g.From
 	}
-	return decided, bound, nil
+	return decided, bounded(f, d), nil
 }
 
 // untriggered are the pending remarks that the repository's configuration does not listen to.
@@ -484,16 +483,23 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 		return f, err
 	}
 	if u := s.pub.state.Unfinished; u != nil && u.Times > 0 { // the continued attempt is counted already
-		used = used.Without(attempt.BackendNamed(e.Backends, u.Backend).Account)
+		used = used.Without(u.Account)
 	}
 	f.GlobalLimits = f.Limits.Ledgers(used)
+	running, err := s.pub.env.Store.Running(ctx, s.pub.thread)
+	if err != nil {
+		return f, err
+	}
 	for _, b := range e.Backends {
-		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.pub.thread.String()),
-			Meters: meters[b.Account], Day: f.Limits.Account(b.Account, used)}
-		if arm.Cooldown = cooldowns(b, b.Effort); arm.CanEscalate {
+		arm := policy.Backend{Name: b.Name, CanEscalate: b.EscalatedEffort != "", Cooldown: cooldowns(b, b.Effort)}
+		if arm.CanEscalate {
 			arm.Escalated = cooldowns(b, b.EscalatedEffort)
 		}
-		f.Backends = append(f.Backends, arm)
+		for _, account := range b.AccountNames() {
+			arm.Account, arm.Breaker = account, breakers[account].For(s.pub.thread.String())
+			arm.Meters, arm.Running, arm.Day = meters[account], running[account], f.Limits.Account(account, used)
+			f.Backends = append(f.Backends, arm)
+		}
 	}
 	return f, nil
 }

@@ -62,7 +62,8 @@ func (e *exam) unlisted(p config.Provider, names []string) (all []Finding) {
 		return nil
 	}
 	for _, b := range e.cfg.Backends {
-		if b.Provider != p.Name || b.Model == "" {
+		uses := slices.ContainsFunc(e.cfg.EachAccount(b), func(b config.Backend) bool { return b.Provider == p.Name })
+		if !uses || b.Model == "" {
 			continue
 		}
 		known := func(name string) bool { return config.IsModel(name, b.Model) || name == b.Model }
@@ -108,8 +109,11 @@ func (e *exam) backend(ctx context.Context, b config.Backend) []Finding {
 		return failed(err.Error(), adapter.Version.Hint())
 	}
 	found := e.version(ctx, exe, b, adapter.Version)
-	found = append(found, e.startable(b, adapter)...)
-	return append(found, access(b)...)
+	for _, b := range e.cfg.EachAccount(b) {
+		found = append(found, e.startable(b, adapter)...)
+		found = append(found, access(b)...)
+	}
+	return found
 }
 
 // startable asks the adapter for a command line, which checks efforts and models.

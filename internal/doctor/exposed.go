@@ -44,7 +44,9 @@ func (e *exam) secretPlaces() (all []secretPlace) {
 		secretPlace{e.cfg.Database.Path, "the log of all threads and the key of the pages' sessions"},
 	)
 	for _, b := range e.cfg.Backends {
-		all = append(all, secretPlace{b.CredentialFile, "the login of backend " + b.Name})
+		for _, b := range e.cfg.EachAccount(b) {
+			all = append(all, secretPlace{b.CredentialFile, "the login of backend " + b.Name})
+		}
 	}
 	all = append(all, e.environmentFiles()...)
 	all = append(all, e.dataFolders()...)

@@ -59,9 +59,7 @@ func ShowInstalled(cfg *config.Server) {
 	if home, err := os.UserHomeDir(); err == nil {
 		secret = append(secret, home)
 	}
-	for _, b := range cfg.Backends {
-		secret = append(secret, b.CredentialFile)
-	}
+	secret = append(secret, cfg.CredentialFiles()...)
 	holdsSecret := func(dir string) bool {
 		return slices.ContainsFunc(secret, func(path string) bool {
 			whole, err := filepath.Abs(path)

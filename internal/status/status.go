@@ -172,13 +172,15 @@ func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time
 		now:        now,
 	}
 	for _, b := range cfg.Backends {
-		r.Backends = append(r.Backends, Backend{
-			Name:    b.Name,
-			Kind:    b.Kind,
-			Account: b.Account,
-			Model:   b.Model,
-			Effort:  b.Effort,
-		})
+		for _, account := range b.AccountNames() {
+			r.Backends = append(r.Backends, Backend{
+				Name:    b.Name,
+				Kind:    b.Kind,
+				Account: account,
+				Model:   b.Model,
+				Effort:  b.Effort,
+			})
+		}
 	}
 	s := reader(cfg, db, now)
 	if err := r.readThreads(ctx, s, db, threads); err != nil {

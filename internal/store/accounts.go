@@ -106,6 +106,23 @@ func (s *shared) ReleaseProbe(ctx context.Context, l thread.Lease, account strin
 	})
 }
 
+// Running returns the number of attempts that other threads run now, by account.
+func (s *shared) Running(ctx context.Context, except thread.ID) (_ map[string]int, err error) {
+	defer s.wrap(&err, "count the running attempts by account")
+	rows, err := s.r.QueryContext(ctx, `SELECT account, count(*) FROM threads
+		WHERE account <> '' AND `+leased+` AND NOT (owner = $2 AND name = $3 AND number = $4)
+		GROUP BY account`,
+		micros(s.Now()), except.Owner, except.Name, except.Number)
+	running := map[string]int{}
+	return running, each(rows, err, func(scan func(...any) error) error {
+		var account string
+		var n int
+		err := scan(&account, &n)
+		running[account] = n
+		return err
+	})
+}
+
 // lockState reads a shared state. It inserts the row first, so that two nodes cannot both start from nothing.
 func (s *shared) lockState(ctx context.Context, tx *txn, insert, row string, key ...any) (state []byte, err error) {
 	if err := tx.exec(ctx, insert+" ON CONFLICT DO NOTHING", key...); err != nil {

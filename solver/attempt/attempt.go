@@ -76,7 +76,7 @@ type Executor interface {
 }
 
 func (a *Attempt) backend() config.Backend {
-	return BackendNamed(a.Ground.Effective.Backends, a.Backend)
+	return a.Config.OnAccount(BackendNamed(a.Ground.Effective.Backends, a.Backend), a.Account)
 }
 
 // Run runs the attempt. If Pawl fails, Run records an interrupted attempt and returns the error. A panic is the

@@ -121,7 +121,8 @@ func (a *Attempt) updateBreaker(batch *thread.Batch, said policy.Ending, l *poli
 	}
 	batch.Account = a.Account
 	batch.Breaker = func(b policy.Breaker) policy.Breaker {
-		if BackendNamed(a.Config.Backends, a.Backend).Provider != "" {
+		configured := BackendNamed(a.Config.Backends, a.Backend)
+		if a.Config.OnAccount(configured, a.Account).Provider != "" {
 			return b.After(said, l.Usable(), a.Began, now)
 		}
 		return b.AfterReported(a.Thread.String(), said, l.Usable(), a.Began, now)

@@ -40,7 +40,7 @@ const handoverTime = 12 * time.Second
 // unfinished saves the work of a cut-off attempt. Work that cannot be saved is done again.
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	r := &a.Receipt
-	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Place}
+	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Account: a.Account, Base: a.Ground.Start, Session: r.Session, Place: a.Place}
 	if a.Decision.Purpose != policy.ToChange {
 		u.Session = ""
 		if before := a.State.Unfinished; before.Changed() { // for the next attempt that changes files

@@ -15,7 +15,7 @@ import (
 )
 
 func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) thread.Started {
-	b := BackendNamed(g.Effective.Backends, d.Backend)
+	b := e.Current().OnAccount(BackendNamed(g.Effective.Backends, d.Backend), d.Account)
 	start := thread.Started{
 		N:        len(s.Attempts) + 1,
 		Run:      s.Run,
@@ -104,8 +104,9 @@ func (e *Env) resumed(s thread.State, d policy.Decision, g *Ground) (id, place, 
 		}
 		return id, s.Attempts[len(s.Attempts)-1].Place, why
 	}
-	same := u.Session != "" && u.Backend == d.Backend
-	if !same || !f.Limits.Ladder.ResumeSessions {
+	same := u.Backend == d.Backend && u.Account == d.Account
+	continues := u.Session != "" && f.Limits.Ladder.ResumeSessions
+	if !same || !continues {
 		return "", "", "a new session: it continues the files of an attempt that was cut off"
 	}
 	return u.Session, u.Place, "it continues an attempt that was cut off, with its session"

@@ -202,6 +202,7 @@ type Unfinished struct {
 	// Orderly marks a handover, which does not count as an attempt.
 	Orderly bool   `json:"orderly,omitempty"`
 	Backend string `json:"backend"`
+	Account string `json:"account,omitempty"`
 	// Base is the start commit; Commit has the changed files, if any.
 	Base   string `json:"base"`
 	Commit string `json:"commit,omitempty"`

@@ -85,6 +85,9 @@ func (s State) Facts(now time.Time) policy.Facts {
 	f.SaidAgain = s.saidAgain(changing(s.Fresh()), len(s.Attempts)+1)
 	if u := s.Unfinished; u != nil {
 		f.Handover = policy.Handover{Times: u.Times, At: u.At}
+		if u.Session != "" {
+			f.Handover.Backend, f.Handover.Account = u.Backend, u.Account
+		}
 		if now.Sub(u.At) < policy.Day && s.handedOver.Seen >= raised { // counts like ended attempts
 			f.Handover.Used = u.Used
 		}

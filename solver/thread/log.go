@@ -232,6 +232,7 @@ type Store interface {
 	// AcquireProbe marks the thread as trying the account, unless `most` others do; 0 means no limit.
 	AcquireProbe(ctx context.Context, l Lease, account string, most int) (bool, error)
 	ReleaseProbe(ctx context.Context, l Lease, account string) error
+	Running(ctx context.Context, except ID) (map[string]int, error)
 	// Near returns at most 50 other decided threads of the repository, last changed first.
 	Near(ctx context.Context, t ID) ([]ID, error)
 }
