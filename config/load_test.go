@@ -65,6 +65,7 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 	want.Setup.Secrets = []SetupSecrets{{Env: []string{"NPM_TOKEN"}, Repositories: []string{"acme/*"}}}
 	want.Providers = []Provider{{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Key: NewSecret("sk-example"), NoAnswerBytes: 65536,
 		Prices: []Price{{Model: "gpt-5", Input: 1.25, CachedInput: 0.125, Output: 10}}}}
+	want.Accounts = []Account{{Name: "max-1", Provider: "openai"}, {Name: "max-2", CredentialFile: got.Accounts[1].CredentialFile}}
 	want.Backends = []Backend{
 		{Name: "codex", Kind: "codex", Stream: "codex", Model: "gpt-5", Effort: "medium", EscalatedEffort: "high",
 			Account: "main", Provider: "openai",

@@ -74,3 +74,38 @@ echo "$PAWL_THREAD" >> a.txt
 	r.Sweep()
 	r.Await("the end", func() bool { return r.View(n).State == checkrun.Done })
 }
+
+// TestAttemptTakesTheAccountWithHeadroom: two providers' keys are two accounts of one backend.
+func TestAttemptTakesTheAccountWithHeadroom(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	used := map[string]string{"one": "90", "two": "30"}
+	var providers, accounts strings.Builder
+	for _, name := range []string{"one", "two"} {
+		provider, err := fakeprovider.Start(fakeprovider.Options{Key: "sk-of-" + name, Now: r.Clock.Now})
+		r.Must(err)
+		t.Cleanup(func() { provider.Close() })
+		provider.Set("limit_headers", "1")
+		provider.Set("used", used[name])
+		fmt.Fprintf(&providers, "  - {name: %s, protocol: openai, base_url: %s/v1, key: sk-of-%s}\n", name, provider.URL("says"), name)
+		fmt.Fprintf(&accounts, "  - {name: %s, provider: %s}\n", name, name)
+	}
+	r.Config = "providers:\n" + providers.String() + "accounts:\n" + accounts.String()
+	r.Agent(`curl -sS -o /dev/null "$OPENAI_BASE_URL/responses" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' \
+	-d '{"model":"mock-model","input":"What is 6 times 7?"}'
+echo "$PAWL_THREAD" >> a.txt
+`, "accounts: [one, two], model: mock-model")
+	r.Start()
+	var took []string
+	for i := range 3 {
+		v := r.Idle(r.Solve(fmt.Sprintf("Issue %d", i), "Please add a line."))
+		if v.State != checkrun.Done || len(v.Attempts) != 1 {
+			t.Fatalf("issue %d: %s (%s %v) after %d attempts, want done after one", i, v.State, v.Rule, v.Reasons, len(v.Attempts))
+		}
+		took = append(took, v.Attempts[0].Account)
+	}
+	// Nothing is known at first. Then account one reports 90 %, and two is unknown, later 30 % used.
+	if diff := cmp.Diff([]string{"one", "two", "two"}, took); diff != "" {
+		t.Errorf("the attempts' accounts (-want +got)\n%s", diff)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -55,6 +57,24 @@ func oneOfManyAcquiresTheProbe(t *testing.T, dsn string) {
 	third := probe(1)
 	check(t, s.ReleaseProbe(ctx, leases[third], "main"))
 	probe(3)
+}
+
+func runningAttemptsAreCountedByAccount(t *testing.T, dsn string) {
+	s, _, clock := open(t, dsn)
+	ctx := t.Context()
+	for n, account := range []string{1: "main", 2: "main", 3: "spare", 4: ""} {
+		if n > 0 {
+			must(s.AcquireProbe(ctx, must(s.Acquire(ctx, issue(n), "node"))(t), account, 0))(t)
+		}
+	}
+	want := map[string]int{"main": 1, "spare": 1}
+	if diff := cmp.Diff(want, must(s.Running(ctx, issue(1)))(t)); diff != "" {
+		t.Errorf("without the first thread (-want +got)\n%s", diff)
+	}
+	clock.Advance(thread.LeaseTime + time.Second)
+	if got := must(s.Running(ctx, issue(9)))(t); len(got) > 0 {
+		t.Errorf("%v run after their leases ended", got)
+	}
 }
 
 func deadHoldersProbeIsFree(t *testing.T, dsn string) {

@@ -88,6 +88,7 @@ func questions() []question {
 		{"SharedBlobsAreDatedByTheDatabasesClock", sharedBlobsAreDatedByTheDatabasesClock},
 		{"OneOfManyAcquiresTheProbe", oneOfManyAcquiresTheProbe},
 		{"DeadHoldersProbeIsFree", deadHoldersProbeIsFree},
+		{"RunningAttemptsAreCountedByAccount", runningAttemptsAreCountedByAccount},
 		{"ProbesAreUnlimitedWithoutALimit", probesAreUnlimitedWithoutALimit},
 		{"ThreadsListsActiveThreads", threadsListsActiveThreads},
 		{"AWakeUpIsQueuedOnce", aWakeUpIsQueuedOnce},
