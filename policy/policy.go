@@ -231,7 +231,7 @@ type Handover struct {
 	Times int       // in a row
 	At    time.Time // the last time
 	Used  Spent     // so far
-	// Backend and Account are those of the session to continue; empty without one.
+	// Backend and Account name the session to continue; empty without one.
 	Backend, Account string
 }
 
