@@ -13,7 +13,7 @@ func TestHeadroomHoldsAnAccount(t *testing.T) {
 	reset, week := now.Add(2*time.Hour), now.Add(72*time.Hour)
 	user, bot, event := Request{Typed: true}, Request{Typed: true, Bot: true}, Request{}
 	window := func(name string, used float64, resets time.Time, uses ...float64) Meter {
-		return Meter{Window{Name: name, Used: used, ResetsAt: resets, SeenAt: now}, map[string][]float64{"codex": uses}}
+		return Meter{Window: Window{Name: name, Used: used, ResetsAt: resets, SeenAt: now}, Uses: map[string][]float64{"codex": uses}}
 	}
 	for name, c := range map[string]struct {
 		meters []Meter
@@ -31,7 +31,7 @@ func TestHeadroomHoldsAnAccount(t *testing.T) {
 		"above full":                   {[]Meter{window("5h", 1.2, reset)}, user, reset, "account main: 120 % of the 5h window is used, and 95 % may be; nothing is left until", true},
 		"too little for an attempt":    {[]Meter{window("5h", 0.91, reset, 0.01, 0.06, 0.9)}, user, reset, "account main: an attempt uses about 6 % of the 5h window; 4 % is left until", true},
 		"enough for an attempt":        {[]Meter{window("5h", 0.88, reset, 0.01, 0.06, 0.9)}, user, time.Time{}, "", false},
-		"another backend uses more":    {[]Meter{{Window{Name: "5h", Used: 0.5, ResetsAt: reset}, map[string][]float64{"claude": {0.9}}}}, user, time.Time{}, "", false},
+		"another backend uses more":    {[]Meter{{Window: Window{Name: "5h", Used: 0.5, ResetsAt: reset}, Uses: map[string][]float64{"claude": {0.9}}}}, user, time.Time{}, "", false},
 		"a reset that has passed":      {[]Meter{window("5h", 1, now)}, event, time.Time{}, "", false},
 		"a reset that nobody reported": {[]Meter{window("5h", 1, time.Time{})}, event, time.Time{}, "", false},
 		"the later of two resets":      {[]Meter{window("5h", 1, reset), window("7d", 0.9, week)}, event, week, "account main: 90 % of the 7d window is used, and 85 % may be; nothing is left until", true},
@@ -230,6 +230,38 @@ func TestRunningAttemptsUseHeadroomToo(t *testing.T) {
 		}
 		if want == DoWait && (!d.Until.IsZero() || d.Rule != RuleHeadroom) {
 			t.Errorf("%+v, want a wait for the running attempts, whose end is unknown", d)
+		}
+	}
+}
+
+// TestOneThreadsAgentHoldsNoOtherThread: an agent can write what its session file says.
+func TestOneThreadsAgentHoldsNoOtherThread(t *testing.T) {
+	reset := noon.Add(time.Hour)
+	window := func(used float64, minute int) Window {
+		return Window{Name: "5h", Used: used, ResetsAt: reset, SeenAt: noon.Add(time.Duration(minute) * time.Minute)}
+	}
+	otherReset := window(1, 2)
+	otherReset.ResetsAt = reset.Add(3 * time.Hour)
+	var none Meter
+	for name, c := range map[string]struct {
+		meter        Meter
+		own, another float64
+	}{
+		"one claim":                          {none.Claimed("a", window(0.9, 0)), 0.9, 0},
+		"a second thread says more":          {none.Claimed("a", window(0.6, 0)).Claimed("b", window(0.9, 1)), 0.6, 0.6},
+		"a second thread says less":          {none.Claimed("b", window(0.9, 0)).Claimed("a", window(0.6, 1)), 0.6, 0.6},
+		"one thread says it twice":           {none.Claimed("a", window(0.6, 0)).Claimed("a", window(0.9, 1)), 0.9, 0},
+		"two threads name different resets":  {none.Claimed("a", window(0.6, 0)).Claimed("b", otherReset), 0.6, 0},
+		"the gateway saw a later reading":    {none.Claimed("a", window(0.9, 0)).Seen(window(0.5, 1)), 0.5, 0.5},
+		"the gateway saw more":               {none.Seen(window(0.5, 0)).Claimed("a", window(0.1, 1)), 0.5, 0.5},
+		"more than the gateway saw, claimed": {none.Seen(window(0.5, 0)).Claimed("a", window(0.9, 1)), 0.9, 0.5},
+		"a third thread confirms the newest": {none.Claimed("a", window(0.2, 0)).Claimed("b", window(0.9, 1)).Claimed("c", window(0.95, 2)), 0.9, 0.9},
+	} {
+		if got := c.meter.For("a").Used; got != c.own {
+			t.Errorf("%s: the thread itself reads %v, want %v", name, got, c.own)
+		}
+		if got := c.meter.For("z").Used; got != c.another {
+			t.Errorf("%s: another thread reads %v, want %v", name, got, c.another)
 		}
 	}
 }

@@ -57,6 +57,45 @@ type Meter struct {
 	// Uses are the shares that the last attempts used, by backend, oldest first. Concurrent attempts on the account
 	// count in each.
 	Uses map[string][]float64 `json:"uses,omitempty"`
+	// Claims are the newest readings from agents of two threads, the newest last.
+	Claims []WindowClaim `json:"claims,omitempty"`
+}
+
+// WindowClaim is a reading from a file that the agents of a thread can write. Pawl did not see the provider's answer.
+type WindowClaim struct {
+	Thread string `json:"thread"`
+	Window
+}
+
+// Known reports whether there is a reading that counts for all threads.
+func (m Meter) Known() bool { return !m.SeenAt.IsZero() }
+
+// Claimed returns the meter after a thread's claim. For other threads the lower of two threads' claims counts, if both
+// have the same reset.
+func (m Meter) Claimed(thread string, w Window) Meter {
+	m.Name = w.Name
+	others := slices.DeleteFunc(slices.Clone(m.Claims), func(c WindowClaim) bool { return c.Thread == thread })
+	if n := len(others); n > 0 {
+		others = others[n-1:]
+		believed := w
+		believed.Used = min(w.Used, others[0].Used)
+		if w.sameReset(others[0].Window) {
+			m = m.Seen(believed)
+		}
+	}
+	m.Claims = append(others, WindowClaim{thread, w})
+	return m
+}
+
+// For returns a thread's meter, with the claims of its own agents.
+func (m Meter) For(thread string) Meter {
+	for _, c := range m.Claims {
+		newer := c.Thread == thread && c.SeenAt.After(m.SeenAt)
+		if lower := c.sameReset(m.Window) && c.Used < m.Used; newer && !lower {
+			m.Window = c.Window
+		}
+	}
+	return m
 }
 
 // Seen returns the meter after another reading. An older one changes nothing.

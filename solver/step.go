@@ -449,6 +449,14 @@ func effective(server *config.Server, repo config.Repo) config.Effective {
 	return e
 }
 
+// metersOf returns an account's usage windows as a thread knows them.
+func metersOf(t thread.ID, all []policy.Meter) (own []policy.Meter) {
+	for _, m := range all {
+		own = append(own, m.For(t.String()))
+	}
+	return own
+}
+
 func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, error) {
 	now := s.pub.env.Now()
 	f := s.pub.state.Facts(now)
@@ -497,7 +505,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 		}
 		for _, account := range b.AccountNames() {
 			arm.Account, arm.Breaker = account, breakers[account].For(s.pub.thread.String())
-			arm.Meters, arm.Running, arm.Day = meters[account], running[account], f.Limits.Account(account, used)
+			arm.Meters, arm.Running, arm.Day = metersOf(s.pub.thread, meters[account]), running[account], f.Limits.Account(account, used)
 			f.Backends = append(f.Backends, arm)
 		}
 	}

@@ -38,7 +38,7 @@ type Adapter struct {
 	// OpenSession opens the CLI's session file in HOME; Parse reads its lines. FoldSession reads its last turn. Nil
 	// without useful files.
 	OpenSession func(home, session string) (io.ReadCloser, error)
-	FoldSession func(io.Reader) (Session, error)
+	FoldSession func(r io.Reader, now time.Time) (Session, error)
 	// Exit maps an exit code without another explanation to an ending; empty for none. It may be nil.
 	Exit func(code int) policy.Ending
 	// ReadTry finds a failed request or its repetition in two lines of standard error, the second one new. Nil for

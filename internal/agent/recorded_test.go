@@ -130,7 +130,7 @@ func TestASessionFileRefinesARecordedRun(t *testing.T) {
 		t.Run(run.name, func(t *testing.T) {
 			got := run.inspect(t)
 			checkReset(t, run, got, time.Minute)
-			session, err := codex.FoldSession(strings.NewReader(run.session))
+			session, err := codex.FoldSession(strings.NewReader(run.session), endOf(run))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +191,7 @@ func TestAResumedSessionCountsOnlyItsOwnTokens(t *testing.T) {
 {"type":"event_msg","payload":{"type":"task_started"}}
 {"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":150,"cached_input_tokens":10,"output_tokens":9}}}}
 {"type":"event_msg","payload":{"type":"task_complete"}}
-`))
+`), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,18 +218,18 @@ func TestASessionFileIsFoundInHome(t *testing.T) {
 	const thread = "01a1fd24-701f-7592-bb9e-941e16d06283"
 	content := agenttest.Text(t, recordedRuns+"/usage-limit", "rollout-events.jsonl")
 	home, name := sessionFile(t, thread, content)
-	session, err := stream(config.Codex).ReadSession(home, thread)
+	session, err := stream(config.Codex).ReadSession(home, thread, time.Date(2026, 11, 21, 8, 6, 26, 0, time.UTC))
 	if err != nil || session.Ending != policy.UsageLimit || len(session.Windows) != 2 {
 		t.Errorf("session %+v, error %v", session, err)
 	}
-	if _, err := stream(config.Codex).ReadSession(home, "../../../etc/passwd"); err == nil {
+	if _, err := stream(config.Codex).ReadSession(home, "../../../etc/passwd", time.Now()); err == nil {
 		t.Error("a path passed as a session")
 	}
 	outside := filepath.Join(t.TempDir(), "x")
 	if err := errors.Join(os.WriteFile(outside, []byte(content), 0o644), os.Remove(name), os.Symlink(outside, name)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stream(config.Codex).ReadSession(home, thread); err == nil {
+	if _, err := stream(config.Codex).ReadSession(home, thread, time.Now()); err == nil {
 		t.Error("a link out of HOME was followed")
 	}
 }

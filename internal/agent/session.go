@@ -16,14 +16,8 @@ type Session struct {
 	Ending  policy.Ending
 	Code    string
 	Failure string
-	Windows []Window       // the provider's last usage windows
-	Tokens  *policy.Tokens // the last turn's; nil if unknown. The output of a continued session counts all turns.
-}
-
-// Window is a usage window of a plan.
-type Window struct {
-	UsedPercent float64
-	ResetsAt    time.Time
+	Windows []policy.Window // the provider's last usage windows
+	Tokens  *policy.Tokens  // the last turn's; nil if unknown. The output of a continued session counts all turns.
 }
 
 // Refine corrects a report by the session file: an error code overrides wording, and an exact reset overrides a
@@ -81,7 +75,7 @@ func (r *Report) correctedBy(ending policy.Ending) bool {
 func (s Session) resetsAt(named time.Time) time.Time {
 	var at time.Time
 	for _, w := range s.Windows {
-		if w.UsedPercent >= 100 && w.ResetsAt.After(at) {
+		if w.Used >= 1 && w.ResetsAt.After(at) {
 			at = w.ResetsAt
 		}
 	}
@@ -96,10 +90,11 @@ func (s Session) resetsAt(named time.Time) time.Time {
 	return time.Time{}
 }
 
-// ReadSession reads the last turn from the session file; zero for CLIs without one. A missing file is fs.ErrNotExist.
-func (a Adapter) ReadSession(home, session string) (s Session, err error) {
+// ReadSession reads the last turn from the session file at a time; zero for CLIs without one. A missing file is
+// fs.ErrNotExist.
+func (a Adapter) ReadSession(home, session string, now time.Time) (s Session, err error) {
 	err = a.inSession(home, session, func(f io.Reader) error {
-		s, err = a.FoldSession(f)
+		s, err = a.FoldSession(f, now)
 		return err
 	})
 	return s, err

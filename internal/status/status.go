@@ -237,10 +237,15 @@ func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.St
 	for _, name := range slices.Sorted(maps.Keys(meters)) {
 		a := Account{Name: name}
 		for _, m := range meters[name] {
+			if !m.Known() {
+				continue
+			}
 			says := checkrun.Window(m.Window, r.now)
 			a.Windows = append(a.Windows, Window{m.Name, m.Used, known(m.ResetsAt), m.SeenAt, says})
 		}
-		r.Accounts = append(r.Accounts, a)
+		if len(a.Windows) > 0 {
+			r.Accounts = append(r.Accounts, a)
+		}
 	}
 	for repo, list := range cooldowns {
 		for _, c := range list {

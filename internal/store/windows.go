@@ -60,7 +60,11 @@ func (s *shared) putWindow(ctx context.Context, tx *txn, r thread.Reading, w pol
 	if json.Unmarshal(state, &m) != nil {
 		m = policy.Meter{} // an unreadable window is unknown, and this reading replaces it
 	}
-	m = m.Seen(w)
+	if r.Claimed != "" {
+		m = m.Claimed(r.Claimed, w)
+	} else {
+		m = m.Seen(w)
+	}
 	if share, used := r.Used[w.Name]; used {
 		m = m.Spent(r.Backend, share)
 	}
@@ -69,5 +73,5 @@ func (s *shared) putWindow(ctx context.Context, tx *txn, r thread.Reading, w pol
 		return err
 	}
 	return tx.exec(ctx, "UPDATE windows SET seen_at = $3, state = $4 WHERE account = $1 AND name = $2",
-		r.Account, w.Name, micros(m.SeenAt), string(stored))
+		r.Account, w.Name, micros(policy.Later(m.SeenAt, w.SeenAt)), string(stored))
 }

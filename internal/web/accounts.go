@@ -111,6 +111,9 @@ func (p *pages) windows(meters map[string][]policy.Meter, now time.Time) []windo
 	var all []window
 	for _, account := range slices.Sorted(maps.Keys(meters)) {
 		for _, m := range meters[account] {
+			if !m.Known() {
+				continue
+			}
 			w := window{Account: render.Line(account, maxName), Text: checkrun.Window(m.Window, now), Used: min(m.Used, 1)}
 			if !m.Current(now) {
 				w.Used, w.Class = 0, "dim"

@@ -50,6 +50,7 @@ type modelAccess struct {
 	last     gateway.Last                 // end of the last main call; set by close
 	living   atomic.Value                 // func() called at each sign of life
 	windows  windowLog
+	claimed  []policy.Window // by the agent's session file
 
 	mu sync.Mutex
 	// reported sums the use that agents such as OpenCode report after each step.

@@ -81,11 +81,12 @@ func (c *checkout) readSession(report *agent.Report) {
 		return
 	}
 	home := c.Env.homeOf(c.Thread)
-	session, err := c.adapter.ReadSession(home, report.SessionID)
+	session, err := c.adapter.ReadSession(home, report.SessionID, c.Env.Now())
 	if err != nil {
 		c.Log.Info().Err(err).Msg("the agent's session file was not read")
 	} else {
 		report.Refine(session, c.Env.Now())
+		c.models.claimed = session.Windows
 	}
 	dir, _ := c.Env.inside(c.ws.Dir, home)
 	c.monitor.session(c.adapter, home, dir, report.SessionID)

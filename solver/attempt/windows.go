@@ -89,22 +89,25 @@ func (c *checkout) beginWindows(ctx context.Context) {
 
 // noteWindows stores new readings for all nodes.
 func (c *checkout) noteWindows(ctx context.Context) {
-	c.putReading(ctx, c.models.windows.take(), nil)
+	c.putReading(ctx, thread.Reading{Windows: c.models.windows.take()})
 }
 
-// endWindows stores the last readings and what the attempt used.
+// endWindows stores the last readings and what the attempt used. CLIs that sign in themselves have readings only in
+// their session files.
 func (c *checkout) endWindows(ctx context.Context) {
 	windows, used := c.models.windows.used()
-	c.putReading(ctx, windows, used)
+	c.putReading(ctx, thread.Reading{Windows: windows, Used: used})
+	if c.backend().Provider == "" {
+		c.putReading(ctx, thread.Reading{Windows: c.models.claimed, Claimed: c.Thread.String()})
+	}
 }
 
-func (c *checkout) putReading(ctx context.Context, windows []policy.Window, used map[string]float64) {
-	if len(windows) == 0 {
+func (c *checkout) putReading(ctx context.Context, r thread.Reading) {
+	if len(r.Windows) == 0 {
 		return
 	}
-	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
-		return c.Env.Store.PutReading(ctx, thread.Reading{Account: c.Account, Backend: c.Backend, Windows: windows, Used: used})
-	})
+	r.Account, r.Backend = c.Account, c.Backend
+	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return c.Env.Store.PutReading(ctx, r) })
 	if err != nil {
 		c.warnUnlessOver(ctx, err, "the account's usage windows were not stored")
 	}

@@ -126,7 +126,9 @@ type Entry struct {
 // Reading holds an account's usage windows as an attempt saw them.
 type Reading struct {
 	Account, Backend string
-	Windows          []policy.Window
+	// Claimed names the thread if only its agent's own file has the windows; empty if Pawl saw the provider's answer.
+	Claimed string
+	Windows []policy.Window
 	// Used maps each window to the share that the attempt used; nil until the attempt ends.
 	Used map[string]float64
 }

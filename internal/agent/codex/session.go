@@ -86,8 +86,8 @@ func findSession(home fs.FS, thread string) (string, error) {
 	return found, nil
 }
 
-// FoldSession folds a session file to its last turn.
-func FoldSession(r io.Reader) (agent.Session, error) {
+// FoldSession folds a session file to its last turn, as read at a time.
+func FoldSession(r io.Reader, now time.Time) (agent.Session, error) {
 	var s agent.Session
 	var before, total *policy.Tokens
 	err := agent.ReadLines(r, func(raw []byte) {
@@ -108,7 +108,7 @@ func FoldSession(r io.Reader) (agent.Session, error) {
 				}
 				s.Tokens = spent
 			}
-			if w := windowsOf(payload.Get("rate_limits")); w != nil {
+			if w := limit.CodexWindows(payload.Get("rate_limits"), now); w != nil {
 				s.Windows = w
 			}
 		case "task_complete", "error":
@@ -168,18 +168,6 @@ func errorOf(info gjson.Result) (string, policy.Ending) {
 		return code, ending
 	}
 	return code, limit.Read(limit.Evidence{Names: []string{code}}).Kind
-}
-
-func windowsOf(limits gjson.Result) []agent.Window {
-	var windows []agent.Window
-	for _, name := range []string{"primary", "secondary"} {
-		w := limits.Get(name)
-		used, resets := w.Get("used_percent"), agent.Count(w.Get("resets_at"))
-		if resets > 0 && used.Type == gjson.Number {
-			windows = append(windows, agent.Window{UsedPercent: used.Num, ResetsAt: time.Unix(resets, 0).UTC()})
-		}
-	}
-	return windows
 }
 
 // parseRecorded parses a line of a session file: turns, and the agent's commands, patches, tool arguments and
