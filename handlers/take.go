@@ -39,9 +39,9 @@ func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid str
 	case r.suite && !state.Tracked():
 		return untracked(t), nil
 	case guid != Reconciled && it.overtaken(state, r.Remark):
-		return "the reconciliation took it in before", nil
+		return "the reconciliation added it already", nil
 	case state.Outdated(it.feedback(r.Remark)):
-		return "it was accepted before, as it is or in a newer version", nil
+		return "this or a newer version was accepted before", nil
 	case r.Anonymous:
 		return h.unattributed(ctx, t, it, r.Remark)
 	}
@@ -390,7 +390,7 @@ func needsAnswer(s thread.State, command string, b Backends) bool {
 }
 
 // editorUnknown explains why an edit without a webhook asks for nothing. The REST API does not name a text's editor.
-const editorUnknown = "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
+const editorUnknown = "the editor is unknown: no webhook reported the edit; write a new comment to request it"
 
 func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r *feedback.Remark) (string, error) {
 	events, err := h.Store.Events(ctx, t, 0)

@@ -366,7 +366,7 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 		return made.Receipt.Final, nil, nil
 	}
 	if c.Edited.After(order.Made()) {
-		return "", refusePlan("the plan was edited after the order to work by it"), nil
+		return "", refusePlan("the plan was edited after the command to carry it out"), nil
 	}
 	writes, err := s.editorWrites(ctx, c)
 	if err != nil {

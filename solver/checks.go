@@ -377,7 +377,7 @@ func describeChecks(checks []redCheck) string {
 	var b strings.Builder
 	read := slices.DeleteFunc(slices.Clone(checks), func(r redCheck) bool { return r.was == "" })
 	if more := len(checks) - len(read); more > 0 {
-		fmt.Fprintf(&b, "%s more failed and are not told here.\n\n", policy.Plural(more, "check"))
+		fmt.Fprintf(&b, "%s more failed and are not shown here.\n\n", policy.Plural(more, "check"))
 	}
 	for i, r := range read {
 		b.WriteString(r.describe((describedBytes - b.Len()) / (len(read) - i)))

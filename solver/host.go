@@ -127,7 +127,7 @@ func (GitHub) remote(ctx context.Context, p *publisher, renew bool) (git.Remote,
 func (h GitHub) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
 	refused, err := h.checkouts.fetch(ctx, p, g)
 	if errors.Is(err, git.ErrNotFound) {
-		return thread.Refuse(policy.RuleRepositoryGone, "Look whether the App still has access to it; then comment /pawl retry.",
+		return thread.Refuse(policy.RuleRepositoryGone, "Check whether the App still has access to it; then comment /pawl retry.",
 			"GitHub does not show the repository to the App any more"), nil
 	}
 	return refused, err

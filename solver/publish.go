@@ -261,8 +261,8 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 		Status:     checkrun.Completed,
 		Conclusion: checkrun.Neutral,
 		Output: forge.Output{
-			Title:   "Went on at " + head[:min(len(head), 10)],
-			Summary: fmt.Sprintf("The branch is at %s now, and the check run there tells how it stands.", head),
+			Title:   "Continued at " + head[:min(len(head), 10)],
+			Summary: fmt.Sprintf("The branch is now at %s. The check run there has the current state.", head),
 		},
 	}
 	id := old.ID

@@ -46,7 +46,7 @@ const (
 func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.pub.solver.full() {
 		if s.waited || s.pub.solver.waiting.Load() >= maxWaiting {
-			return s.later(policy.RuleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
+			return s.later(policy.RuleCrowded, "all slots are taken, and enough other attempts wait already"), nil
 		}
 		return nil, nil // acquire takes the probe when a slot is free
 	}
@@ -57,7 +57,7 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 	if err != nil || acquired {
 		return nil, err
 	}
-	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
+	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow once it gets an answer"), nil
 }
 
 func (s *Solver) full() bool { return s.Slots != nil && len(s.Slots) == cap(s.Slots) }

@@ -225,7 +225,7 @@ func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 		s.pub.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
 		return false, nil
 	case final(err):
-		s.pub.log.Error().Err(err).Msg("Pawl cannot go on with this run")
+		s.pub.log.Error().Err(err).Msg("Pawl cannot continue this run")
 		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", secret.Redact(err.Error()))
 		d.Failed = true
 		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose()))

@@ -66,7 +66,7 @@ func TestWebhookAfterReconciliationHasNoEffect(t *testing.T) {
 
 // unnamed returns the verdict on an edit by an unknown user.
 func unnamed(text string) string {
-	return "- " + text + ": " + "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
+	return "- " + text + ": " + "the editor is unknown: no webhook reported the edit; write a new comment to request it"
 }
 
 func TestReconciliationAfterWebhooksFindsNothing(t *testing.T) {

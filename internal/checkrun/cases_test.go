@@ -139,7 +139,7 @@ func cases() map[string]View {
 		{Rung: 4, Times: 3, Trigger: "the agent ran the tests; 2 of 3 calls failed", Response: "ran the verify commands during the attempt", Recovered: true, MS: 9_000},
 		{Rung: 2, Times: 1, Trigger: "verification failed after attempt 1; retry 1 of 2 with its output", Response: "one more attempt with the change so far and what failed",
 			Recovered: true, Tokens: 124_610, CostUSD: dollars(0.42), MS: 192_000},
-		{Rung: 1, Times: 3, Helped: 2, Trigger: "3 answers without a call of a tool or a text for people", Response: "asked again in the opposite thinking mode, at the gateway",
+		{Rung: 1, Times: 3, Helped: 2, Trigger: "3 answers without a tool call or text", Response: "asked again in the opposite thinking mode, at the gateway",
 			Tokens: 9_000, CostUSD: dollars(0.05), WastedTokens: 21_000, WastedUSD: dollars(0.11)},
 	}
 	done.Attempts = []Attempt{failedFirst, verified}

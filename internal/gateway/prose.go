@@ -54,10 +54,10 @@ func (c *call) judge(said *answer) {
 	}
 	why := ""
 	if sure, known := said.sure.value(); known && sure < c.grant.MinConfidence {
-		why = fmt.Sprintf("the model wrote prose without a call of a tool, and its confidence over %d tokens fell to %.2f, below %.2f", sureTokens, sure, c.grant.MinConfidence)
+		why = fmt.Sprintf("the model wrote prose without a tool call, and its confidence over %d tokens fell to %.2f, below %.2f", sureTokens, sure, c.grant.MinConfidence)
 	}
 	if said.prose > c.grant.NoAnswerBytes {
-		why = fmt.Sprintf("the model wrote more than %d bytes of prose in one answer without a call of a tool", c.grant.NoAnswerBytes)
+		why = fmt.Sprintf("the model wrote more than %d bytes of prose in one answer without a tool call", c.grant.NoAnswerBytes)
 	}
 	if why != "" {
 		c.endFruitless(why, true)

@@ -79,7 +79,7 @@ func readFields(body string) (fields, error) {
 		return nil, errors.New("the body is no JSON object")
 	}
 	if twice != "" { // the provider may read the other one
-		return nil, fmt.Errorf("%.80q stands twice in the body: send it once", twice)
+		return nil, fmt.Errorf("%.80q appears twice in the body: send it once", twice)
 	}
 	return f, nil
 }

@@ -257,9 +257,9 @@ func (c *call) nowhere(left bool) string {
 	case c.closed: // also ends calls
 		return ""
 	case c.hollow == fruitless && left:
-		return fmt.Sprintf("none of the last %d calls led to a text or a call of a tool: the agent hung up before the answer began", fruitless)
+		return fmt.Sprintf("none of the last %d calls led to text or a tool call: the agent hung up before the answer began", fruitless)
 	case c.hollow == fruitless:
-		return fmt.Sprintf("the provider's last %d answers held neither a text nor a call of a tool", fruitless)
+		return fmt.Sprintf("the provider's last %d answers contained neither text nor a tool call", fruitless)
 	case c.same == fruitless:
 		return fmt.Sprintf("the agent sent the same request %d times in a row, and each was answered", fruitless)
 	}
@@ -285,7 +285,7 @@ func (a *answer) conclusion() Last {
 	case a.failure != nil:
 		return Last{Why: "an error within the last answer"}
 	case !a.ended && a.broken:
-		return Last{Ending: policy.Disconnected, Why: "the last answer broken off, or none of the API"}
+		return Last{Ending: policy.Disconnected, Why: "the last answer broken off, or a response that is not the API's"}
 	case !a.ended:
 		return Last{Why: "the agent leave during the last answer"}
 	case a.nothing():

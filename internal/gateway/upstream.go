@@ -45,7 +45,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	switch {
 	case resp.StatusCode < 200: // net/http does not handle these
 		resp.Body.Close()
-		return nil, fmt.Errorf("it answers with the status %03d, which is none of an answer", resp.StatusCode)
+		return nil, fmt.Errorf("it answers with the status %03d, which is no final status", resp.StatusCode)
 	case resp.StatusCode >= 400:
 		answer.Body = c.refused(resp, answer.Header)
 	case resp.StatusCode >= 300:

@@ -20,7 +20,7 @@ func (r *rig) away() {
 
 // kept is how often the server logged that it keeps an attempt's commit.
 func (r *rig) kept() int {
-	return strings.Count(r.Log.String(), "GitHub is away: the attempt's commit is kept")
+	return strings.Count(r.Log.String(), "GitHub is unreachable: the attempt's commit is kept")
 }
 
 func TestWorkOutlastsAGitHubOutage(t *testing.T) {

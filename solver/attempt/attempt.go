@@ -221,7 +221,7 @@ func (a *Attempt) broken(ctx context.Context, err error) error {
 		return nil
 	}
 	a.Receipt.Outcome, a.Receipt.Detail = policy.Interrupted, err.Error()
-	a.Receipt.Reasons = append(a.Receipt.Reasons, "Pawl could not carry the attempt through: "+err.Error())
+	a.Receipt.Reasons = append(a.Receipt.Reasons, "Pawl could not complete the attempt: "+err.Error())
 	return err
 }
 

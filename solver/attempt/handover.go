@@ -108,7 +108,7 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	}
 	switch {
 	case err != nil:
-		a.Log.Warn().Err(err).Msg("the work of an edit loop could not be kept")
+		a.Log.Warn().Err(err).Msg("the work of an edit loop could not be saved")
 		r.Reasons = append(r.Reasons, "its work could not be kept: "+err.Error())
 	case r.Commit != "":
 		r.Kept = a.keptBranch()

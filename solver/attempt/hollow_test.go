@@ -34,7 +34,7 @@ func TestConsecutiveBrokenAnswersDisconnect(t *testing.T) {
 func TestPagesAndEmptyStreamsAreNoAnswers(t *testing.T) {
 	for last, want := range map[policy.Ending]policy.Ending{policy.Disconnected: policy.Disconnected, policy.NoAnswer: policy.NoAnswer} {
 		c := &checkout{Attempt: &Attempt{}, models: modelAccess{last: gateway.Last{Ending: last}}}
-		c.cutOff(cut{ending: policy.NoAnswer, why: "the provider's last 5 answers held neither a text nor a call of a tool"})
+		c.cutOff(cut{ending: policy.NoAnswer, why: "the provider's last 5 answers contained neither text nor a tool call"})
 		if got := c.Receipt.Ending; got != want {
 			t.Errorf("the gateway saw %s: the attempt is %s, want %s", last, got, want)
 		}

@@ -75,7 +75,7 @@ func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, er
 		return nil, err
 	}
 	if takes := int64(len(rubric)+len(about))/tokenBytes + judgeAnswer; takes > l.JudgeTokens {
-		return &policy.Judged{Cannot: fmt.Sprintf("to show it the change takes about %d tokens, more than the %d of judge_tokens", takes, l.JudgeTokens)}, nil
+		return &policy.Judged{Cannot: fmt.Sprintf("the change takes about %d tokens to show, more than the %d of judge_tokens", takes, l.JudgeTokens)}, nil
 	}
 	p.Prices = p.PriceList()
 	session := c.Env.Gateway.Open(gateway.Grant{

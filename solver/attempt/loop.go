@@ -268,7 +268,7 @@ func (l *loopMonitor) event(e agent.Event, end context.CancelCauseFunc) {
 		}
 	}
 	if l.hollow == maxHollow {
-		why := fmt.Sprintf("the last %d answers of the provider broke off before they held anything", maxHollow)
+		why := fmt.Sprintf("the provider's last %d answers broke off without content", maxHollow)
 		end(cut{ending: policy.Disconnected, why: why})
 	}
 }

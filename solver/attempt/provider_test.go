@@ -15,7 +15,7 @@ import (
 func TestGatewayDecidesHowAnAttemptEnded(t *testing.T) {
 	t.Parallel()
 	const (
-		hollow = "the provider's last 5 answers held neither a text nor a call of a tool"
+		hollow = "the provider's last 5 answers contained neither text nor a tool call"
 		ask    = `ask() { curl -sS -o /dev/null "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" \
 	-H 'Content-Type: application/json' -d '{"model":"mock-model",'"$2"'"tools":[{"type":"function","function":{"name":"edit"}}],'\
 '"messages":[{"role":"user","content":"'"$1"'"}]}'; }

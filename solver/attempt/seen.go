@@ -65,7 +65,7 @@ func askedAgain(u gateway.Usage) policy.Rung {
 		Recovered:    n.Recovered == n.Times,
 		Tokens:       n.Tokens,
 		WastedTokens: n.Wasted,
-		Trigger:      fmt.Sprintf("%d answers without a call of a tool or a text for people", n.Times),
+		Trigger:      fmt.Sprintf("%d answers without a tool call or text", n.Times),
 		Response:     "asked again in the opposite thinking mode, at the gateway",
 	}
 	if u.CostKnown {
@@ -122,7 +122,7 @@ func refused(r *policy.Receipt, seen *policy.Limit) {
 			return
 		}
 		r.Limit = seen
-		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not tell: "+seen.Message)
+		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not report: "+seen.Message)
 		return
 	}
 	if said != seen.Kind {

@@ -130,7 +130,7 @@ func (a *Attempt) deliver(ctx context.Context) error {
 		if !away || again.After(began.Add(outageWait)) {
 			return err
 		}
-		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
+		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is unreachable: the attempt's commit is kept and pushed later")
 		a.Release()              // other attempts may use the account
 		run, end := a.Watch(ctx) // only a stop or a closing ends the wait
 		err = wait.For(run, again.Sub(a.Env.Now()))

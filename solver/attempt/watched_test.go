@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// codex begins a script that prints Codex's stream. "change PATH" reports a changed file without its content, as
-// Codex does.
+// codex begins and codexEnds ends a script that prints Codex's stream. "change PATH" reports a changed file without its
+// content, as Codex does.
 const (
 	codex = `n=0
 change() { n=$((n+1)); printf '{"type":"item.completed","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"completed"}}\n' $n "$PWD" "$1"; sleep 0.01; }
