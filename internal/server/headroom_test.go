@@ -3,14 +3,19 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Each attempt makes one call, which uses 20 % of a window.
@@ -107,5 +112,89 @@ echo "$PAWL_THREAD" >> a.txt
 	// Nothing is known at first. Then account one reports 90 %, and two is unknown, later 30 % used.
 	if diff := cmp.Diff([]string{"one", "two", "two"}, took); diff != "" {
 		t.Errorf("the attempts' accounts (-want +got)\n%s", diff)
+	}
+}
+
+// TestRealCLIsStayBelowTheLimit: each good answer uses 5 % of the window, and the provider refuses from 100 % on.
+func TestRealCLIsStayBelowTheLimit(t *testing.T) {
+	t.Parallel()
+	needs.All(t, "the agent CLIs")
+	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cli, model := range map[string]string{config.Codex: "gpt-5.5", config.Claude: "claude-opus-4-8"} {
+		t.Run(cli, func(t *testing.T) {
+			t.Parallel()
+			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
+				t.Skip("the CLI is not installed; .ci/setup installs it")
+			}
+			r := newRig(t, nil)
+			provider, err := fakeprovider.Start(fakeprovider.Options{Key: "sk-of-the-provider", Now: r.Clock.Now})
+			r.Must(err)
+			t.Cleanup(func() { provider.Close() })
+			for key, value := range map[string]string{"limit_headers": "1", "used": "30", "used_step": "5"} {
+				provider.Set(key, value)
+			}
+			url := provider.URL("edit-success")
+			protocol := config.ProtocolOf(cli)
+			if protocol == config.OpenAI {
+				url += "/v1"
+			}
+			r.Config = fmt.Sprintf(`providers: [{name: fake, protocol: %s, base_url: %s, key: sk-of-the-provider}]
+backends: [{name: %s, kind: %s, argv: [%q], provider: fake, model: %s}]
+`, protocol, url, cli, cli, filepath.Join(bin, cli), model)
+			r.Start()
+			began, rule := 0, policy.Rule("")
+			for i := range 10 {
+				v := r.Idle(r.Solve(fmt.Sprintf("Issue %d", i), "Please create hello.txt."))
+				for _, a := range v.Attempts {
+					if a.Ending != policy.Completed {
+						t.Fatalf("an attempt of issue %d ended %s: %s", i, a.Ending, a.Detail)
+					}
+				}
+				began += len(v.Attempts)
+				if rule = v.Rule; rule == policy.RuleHeadroom {
+					break
+				}
+			}
+			if began < 2 || rule != policy.RuleHeadroom {
+				t.Errorf("%d attempts, then rule %s; want a few, then headroom", began, rule)
+			}
+		})
+	}
+}
+
+// TestWindowsOfASessionFileHoldOthersOnceTwoThreadsReportThem: Codex with its own login reports windows in a file that
+// the agent can write.
+func TestWindowsOfASessionFileHoldOthersOnceTwoThreadsReportThem(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Must(os.WriteFile(filepath.Join(r.Dir, "auth.json"), []byte("{}"), 0o600))
+	r.Agent(`case "$1" in --version) echo "codex-cli `+config.CLIOf(config.Codex).Version+`"; exit;; esac
+id=01a1fd24-701f-7592-bb9e-941e16d06283
+sessions="$HOME/.codex/sessions/2026/11/29"
+mkdir -p "$sessions"
+echo '{"type":"event_msg","payload":{"type":"task_started"}}' > "$sessions/rollout-2026-11-29T08-06-25-$id.jsonl"
+echo '{"type":"event_msg","payload":{"type":"token_count","rate_limits":{"primary":{"used_percent":97,"window_minutes":300,"resets_at":'$(cat "$CTRL/reset")'}}}}' >> "$sessions/rollout-2026-11-29T08-06-25-$id.jsonl"
+echo "$PAWL_THREAD" >> a.txt
+echo '{"type":"thread.started","thread_id":"'$id'"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"Added a line."}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
+`, "credential_file: auth.json")
+	r.Config = strings.Replace(r.Config, "kind: command", "kind: codex", 1)
+	r.Start()
+	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), "reset"), fmt.Append(nil, r.Clock.Now().Add(time.Hour).Unix()), 0o600))
+	var rules []policy.Rule
+	for i := range 3 {
+		v := r.Idle(r.Solve(fmt.Sprintf("Issue %d", i), "Please add a line."))
+		rules = append(rules, v.Rule)
+		if i < 2 && v.State != checkrun.Done {
+			t.Fatalf("issue %d: %s (%s %v), want done", i, v.State, v.Rule, v.Reasons)
+		}
+	}
+	if rules[2] != policy.RuleHeadroom {
+		t.Errorf("the rules are %q; want the third thread held by headroom, after two reported the window", rules)
 	}
 }
