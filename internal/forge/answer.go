@@ -108,7 +108,7 @@ func (a answer) class() class {
 		return unknown
 	case a.status < 400:
 		return done
-	case a.isPage() && !a.saysWhen():
+	case a.isForeign() && !a.saysWhen():
 		return unknown
 	case a.isLimit():
 		return limited
@@ -132,12 +132,19 @@ func (a answer) isLimit() bool {
 	}
 }
 
-// isPage reports whether a refusal is an HTML page from a proxy or firewall.
-func (a answer) isPage() bool {
-	if a.status/100 != 4 {
+// isForeign reports whether a refusal comes from a proxy or firewall: it is an HTML page, or it lacks the message that
+// each of GitHub's refusals has.
+func (a answer) isForeign() bool {
+	switch {
+	case a.status/100 != 4:
 		return false
+	case strings.HasPrefix(a.header.Get("Content-Type"), "text/html"):
+		return true
+	case a.status == http.StatusForbidden, a.status == http.StatusTooManyRequests: // see isLimit
+		return false
+	default:
+		return a.message == ""
 	}
-	return strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
 }
 
 // saysWhen reports whether status or headers show a limit.

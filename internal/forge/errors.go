@@ -225,8 +225,8 @@ func (c *call) failure() error {
 		read = c.explain
 	}
 	hint, kind := read(a)
-	if a.isPage() {
-		hint = "this is an HTML page, not an answer from GitHub's API; " + notGitHub
+	if a.isForeign() {
+		hint = "this is not an answer from GitHub's API; " + notGitHub
 		kind = ErrUnavailable
 	}
 	e := &Error{

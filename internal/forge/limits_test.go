@@ -128,13 +128,15 @@ func TestMissingPermissionIsNoLimit(t *testing.T) {
 }
 
 func TestProxyPageIsNotAnAnswerFromGitHub(t *testing.T) {
-	for _, code := range []int{403, 404} {
+	const html = "<html><body>blocked</body></html>"
+	for _, page := range []fault{
+		status(403, html), status(404, html), status(404, ""), status(404, "{}"), status(404, `{"error":"no route"}`), status(410, ""), status(407, ""), status(421, "null"),
+	} {
 		for _, route := range []string{issueRoute, mintRoute} {
 			h, c := start(t)
-			page := status(code, "<html><body>blocked</body></html>")
 			h.fail(route, page, page, page, page)
 			if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrUnavailable) || len(h.calls(route)) < 2 {
-				t.Errorf("%s answered with a page and %d: %v after %d calls", route, code, err, len(h.calls(route)))
+				t.Errorf("%s answered with %+v: %v after %d calls", route, page, err, len(h.calls(route)))
 			}
 		}
 	}
