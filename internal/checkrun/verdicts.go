@@ -116,11 +116,11 @@ func counted(e policy.Edits) string {
 	)
 }
 
-// cooldown is the rest of the backend's cooldown, after a comma.
+// cooldown is the remaining cooldown of the backend, after a comma.
 func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
-// Rests describes the cooldown of an arm after edit loops.
-func Rests(c thread.Cooldown, now time.Time) string {
+// Cooldown describes the cooldown of an arm after edit loops.
+func Cooldown(c thread.Cooldown, now time.Time) string {
 	if c.Damage != "" {
 		return c.Damage
 	}

@@ -8,16 +8,15 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// escapes are the sequences of terminals (ECMA-48): CSI, the strings that OSC, DCS, SOS, PM and APC start, up
-// to their end, the short ones. Of an incomplete one only its start goes: no sequence without an end hides what
-// follows, as it would in any terminal's parser.
+// escapes matches terminal sequences (ECMA-48): CSI, the strings of OSC, DCS, SOS, PM and APC, and the short ones. Of an
+// incomplete sequence only the start is removed, so that it cannot hide the text after it.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?`)
 
-// marker is the start of a marker by which Pawl finds its own comments and blocks again.
+// marker matches the start of a marker by which Pawl finds its own comments and blocks.
 var marker = regexp.MustCompile(`(?i)<!--([\s\p{Z}]*pawl)`)
 
-// Clean returns text with valid UTF-8 and line feeds, without sequences of terminals and characters that are
-// invisible, such as control and bidirectional ones, and with forged markers broken. Line feeds and tabs stay.
+// Clean returns valid UTF-8 without terminal sequences and without invisible characters, such as control and
+// bidirectional ones. It breaks forged markers. Tabs stay, and every line ends with a line feed.
 func Clean(s string) string {
 	s = escapes.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
 	s = strings.Map(func(r rune) rune {
@@ -35,26 +34,26 @@ func Clean(s string) string {
 	return marker.ReplaceAllString(s, "<! --$1")
 }
 
-// room is how many bytes are looked at for each character that is wanted: four, and as much for what cleaning
-// removes. It keeps the work on a huge text small.
+// room is the number of bytes read for each wanted character: four for the character, four for removed text. It limits
+// the work on a huge text.
 const room = 8
 
-// Line is clean text on one line with single spaces, of at most max characters.
+// Line returns clean text on one line with single spaces, of at most max characters.
 func Line(s string, max int) string {
 	start := Head(s, room*max)
 	return ended(strings.Join(strings.Fields(Clean(start)), " "), max, len(start) < len(s))
 }
 
-// Block is clean text of several lines, of at most max characters.
+// Block returns clean text of several lines, of at most max characters.
 func Block(s string, max int) string {
 	start := Head(s, room*max)
 	return ended(strings.TrimSpace(Clean(start)), max, len(start) < len(s))
 }
 
-// Short cuts s to max characters and shows that it did.
+// Short cuts s to max characters and marks the cut with "…".
 func Short(s string, max int) string { return ended(s, max, false) }
 
-// ended is s of at most max characters, with a sign of more where some were cut here or before.
+// ended cuts s to max characters. It marks a cut made here or by the caller with "…".
 func ended(s string, max int, cut bool) string {
 	if n := utf8.RuneCountInString(s); n > max || n == max && cut {
 		s, cut = string([]rune(s)[:max-1]), true
@@ -65,7 +64,7 @@ func ended(s string, max int, cut bool) string {
 	return s
 }
 
-// Head is the start of s, at most n bytes, cut between characters.
+// Head returns the start of s, at most n bytes, cut between characters.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -76,7 +75,7 @@ func Head(s string, n int) string {
 	return s[:n]
 }
 
-// Tail is the end of s, at most n bytes, cut between characters.
+// Tail returns the end of s, at most n bytes, cut between characters.
 func Tail(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -88,7 +87,7 @@ func Tail(s string, n int) string {
 	return s[i:]
 }
 
-// End keeps the end of what one writer writes: at most Max bytes.
+// End is a writer that keeps the last Max bytes. It is not safe for concurrent use.
 type End struct {
 	Max int
 	buf []byte
@@ -99,7 +98,7 @@ type End struct {
 func (e *End) Write(p []byte) (int, error) {
 	e.cut = e.cut || len(e.buf)+len(p) > e.Max
 	e.buf = append(e.buf, p[max(0, len(p)-e.Max):]...)
-	if len(e.buf) > 2*e.Max { // moving what is kept at every write would cost too much
+	if len(e.buf) > 2*e.Max { // moving the bytes at every write would cost too much
 		e.buf = append(e.buf[:0], e.buf[len(e.buf)-e.Max:]...)
 	}
 	return len(p), nil
@@ -107,7 +106,7 @@ func (e *End) Write(p []byte) (int, error) {
 
 func (e *End) String() string { return string(e.buf[max(0, len(e.buf)-e.Max):]) }
 
-// Lines is what is kept, from a line's beginning where something was cut.
+// Lines returns the kept text. After a cut it begins with "[cut]" and the first whole line.
 func (e *End) Lines() string {
 	s := strings.ToValidUTF8(e.String(), "\uFFFD")
 	if _, rest, ok := strings.Cut(s, "\n"); ok && e.cut {
@@ -116,8 +115,8 @@ func (e *End) Lines() string {
 	return s
 }
 
-// Excerpt is the clean start and end of a long text, about max bytes, cut at line ends where any are near. The
-// end, where commands say how they failed, gets three quarters.
+// Excerpt returns the clean start and end of a long text, about max bytes, cut at nearby line ends. The end gets three
+// quarters, since commands report failures there.
 func Excerpt(s string, max int) string {
 	if len(s) > room*max {
 		s = Head(s, 2*max) + "\n" + Tail(s, 6*max)

@@ -1,15 +1,15 @@
-// Package render makes what others wrote harmless, once for every output: check runs, comments, descriptions of
-// pull requests, pages, terminals and logs. It also writes numbers, times and spans as people read them.
+// Package render makes outside text harmless for every output: check runs, comments, pull request descriptions, pages,
+// terminals and logs. It also formats numbers, times and durations.
 //
-// Every function is pure: the same text gives the same bytes. No output of ours
-// takes a text of others in another way than through this package.
+// Every function is pure: the same text gives the same bytes. Outside text reaches Pawl's outputs only through this
+// package.
 //
-//	which characters are invisible and go?            policy.Invisible
-//	which sequences of a terminal go?                 clean.go, escapes
-//	how is a long text cut, at which end?             clean.go, Line, Block, Excerpt
-//	why does nobody's comment forge a marker of ours? clean.go, marker
-//	what makes a word a mention, reference or link?   markdown.go, telling
-//	which addresses become links?                     markdown.go, URL
-//	what of a stranger's title stands in a commit?     subject.go
-//	how is a time, a span, a count, a price written?  number.go
+//	removed characters                        policy.Invisible
+//	removed terminal sequences                clean.go, escapes
+//	cutting long texts                        clean.go, Line, Block, Excerpt
+//	forged markers                            clean.go, marker
+//	words that GitHub turns into links        markdown.go, telling
+//	addresses that become links               markdown.go, URL
+//	titles of commits and pull requests       subject.go
+//	times, durations, counts and prices       number.go
 package render

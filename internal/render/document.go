@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Document is hostile Markdown of about max bytes as Markdown that wraps and does nothing: paragraphs, headings, lists,
-// emphasis and code stay, and any other word that could be more is set as inline code, as Prose does. Tables become code
-// blocks.
+// Document returns about max bytes of hostile Markdown as harmless Markdown. Paragraphs, headings, lists, emphasis and
+// code stay; tables become code blocks. Other words that GitHub could interpret become inline code, as in Prose.
 func Document(s string, max int) string {
 	d := document{lines: strings.Split(strings.ReplaceAll(Excerpt(s, max), "\t", "    "), "\n")}
 	for len(d.lines) > 0 {
@@ -16,7 +15,7 @@ func Document(s string, max int) string {
 	return strings.Trim(strings.Join(d.out, "\n"), "\n")
 }
 
-// Quote is a Document as a quotation, which readers do not mistake for Pawl's words.
+// Quote returns a Document as a quotation, which readers do not mistake for Pawl's words.
 func Quote(s string, max int) string {
 	text := Document(s, max)
 	if text == "" {
@@ -29,20 +28,20 @@ func Quote(s string, max int) string {
 	return strings.Join(lines, "\n")
 }
 
-// document is what is left of a text, and the lines that were made of what came before.
+// document holds the unread lines of a text, and the lines made so far.
 type document struct {
 	lines, out []string
-	listed     bool // an item of a list stands above
+	listed     bool // the line follows a list item
 }
 
-// The kinds of lines. A mark is what a line of a list or a heading begins with.
+// Kinds of lines. A mark begins a list item or a heading.
 var (
 	fenceLine = regexp.MustCompile("^ *(`{3,}|~{3,})[^`]*$")
 	tableLine = regexp.MustCompile(`^ *\|`)
 	mark      = regexp.MustCompile(`^(?:#{1,6}|[-*+]|[0-9]{1,4}[.)]) +`)
 )
 
-// heading begins each heading, below the page's own.
+// heading begins every heading, since the higher levels are for Pawl's own.
 const heading = "#### "
 
 // maxIndent bounds the indent of a line, which nested lists need.
@@ -61,7 +60,7 @@ func (d *document) next() {
 	}
 }
 
-// fence takes a code block with its fences. A block without an end lasts to the end of the text.
+// fence reads a code block with its fences. A block without an end lasts to the end of the text.
 func (d *document) fence() {
 	open := fenceLine.FindStringSubmatch(d.lines[0])[1]
 	n := 1
@@ -78,7 +77,7 @@ func closesFence(line, open string) bool {
 	return strings.HasPrefix(line, open) && strings.Trim(line, open[:1]) == ""
 }
 
-// table takes the rows of a table as a code block, in which its columns stay readable.
+// table reads a table's rows as a code block, in which the columns stay readable.
 func (d *document) table() {
 	n := 1
 	for n < len(d.lines) && tableLine.MatchString(d.lines[n]) {
@@ -94,7 +93,8 @@ func (d *document) block(lines []string) {
 	d.out = append(d.out, fence+"text", text, fence)
 }
 
-// words takes a line outside of blocks. Only below an item of a list is it indented, so that no indent makes it code.
+// words reads a line outside of blocks. It keeps the indent only after a list item, because elsewhere an indent could
+// make the line code.
 func (d *document) words(line string) string {
 	text := strings.TrimLeft(line, " ")
 	if strings.TrimSpace(text) == "" {

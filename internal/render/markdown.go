@@ -8,12 +8,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Code is hostile text as inline code, at most 160 characters.
-//
-// A pipe, which would split a table's cell, becomes a broken bar.
+// Code returns hostile text as inline code, at most 160 characters. A pipe would split a table's cell, so it becomes a
+// broken bar.
 func Code(s string) string { return code(strings.ReplaceAll(Line(s, 160), "|", "¦")) }
 
-// code is a line as inline code.
+// code returns a clean line as inline code.
 func code(s string) string {
 	if s == "" {
 		return "` `"
@@ -25,14 +24,14 @@ func code(s string) string {
 	return ticks + s + ticks
 }
 
-// Fence is hostile text as a fenced block of about max bytes, whose fence is longer than any in it.
+// Fence returns hostile text as a fenced block of about max bytes. The fence is longer than any in the text.
 func Fence(s string, max int) string {
 	s = Excerpt(s, max)
 	ticks := ticks(s, 3)
 	return ticks + "text\n" + s + "\n" + ticks
 }
 
-// ticks are at least this number of backticks, and more than any run of them in s.
+// ticks returns at least `least` backticks, and more than any run of backticks in s.
 func ticks(s string, least int) string {
 	for run := range strings.FieldsFuncSeq(s, func(r rune) bool { return r != '`' }) {
 		least = max(least, len(run)+1)
@@ -40,23 +39,23 @@ func ticks(s string, least int) string {
 	return strings.Repeat("`", least)
 }
 
-// plain matches a word of letters, digits and punctuation without meaning inside a line of Markdown; telling
-// what GitHub would still make a link or a picture of: addresses, references like GH-12, hashes and emoji
-// names; opening what starts a list.
+// plain matches a word whose characters have no meaning inside a line of Markdown. telling matches what GitHub would
+// still turn into a link or a picture: addresses, references like GH-12, hashes and emoji names. opening matches the
+// start of a list item.
 var (
 	plain   = regexp.MustCompile(`^[\p{L}\p{M}\p{N}×–—…%'"’“”.,;:!?()+-]+$`)
 	telling = regexp.MustCompile(`(?i)www\.|[a-z]-\d|\b[0-9a-f]{7,40}\b|:[a-z0-9+-]+:|mailto:|xmpp:`)
 	opening = regexp.MustCompile(`^(?:[+-]|[0-9]+[.)])`)
 )
 
-// Prose is a sentence for Markdown that mixes Pawl's words with others', at most 400 characters: inline code stays, and
-// words that could be more are set as inline code.
+// Prose returns a Markdown sentence that may mix Pawl's words with outside text, at most 400 characters. Inline code
+// stays, and words that GitHub could interpret become inline code.
 func Prose(s string) string {
 	w := wording{first: true, code: Code}
 	return w.of(Line(s, 400))
 }
 
-// wording is how the words of a line are set.
+// wording renders the words of a line.
 type wording struct {
 	first    bool // the words begin a line
 	emphasis bool // asterisks around a word stay
@@ -66,9 +65,9 @@ type wording struct {
 }
 
 var (
-	// wordForm is a word with the inline code in it, which may hold spaces.
+	// wordForm matches a word, including inline code with spaces.
 	wordForm = regexp.MustCompile("(?:`+[^`]+`+|\\S)+")
-	// codeForm is inline code, and punctuation around it.
+	// codeForm matches inline code and the punctuation around it.
 	codeForm = regexp.MustCompile("^([(\"'“]*)`+([^`]*[^`\\s][^`]*)`+([.,;:!?)\"'”]*)$")
 )
 
@@ -106,7 +105,7 @@ func (w *wording) add(word string, first bool) {
 	}
 }
 
-// flush sets the words that could be more as inline code, and what stands behind them.
+// flush writes the collected risky words as inline code, followed by their punctuation.
 func (w *wording) flush(after string) {
 	if len(w.risky) > 0 {
 		w.out = append(w.out, w.code(strings.Join(w.risky, " "))+after)
@@ -114,10 +113,10 @@ func (w *wording) flush(after string) {
 	}
 }
 
-// emphasised is a word with asterisks at its edges, where they are emphasis by CommonMark 0.31, section 6.2.
+// emphasised matches a word with asterisks at its edges that are emphasis (CommonMark 0.31, section 6.2).
 var emphasised = regexp.MustCompile(`^(?:\*{1,3}([\p{L}\p{N}][^*]*)|([^*]+))\*{0,3}([.,;:!?)]*)$`)
 
-// inner is a word without the asterisks of emphasis around it, where they may stay.
+// inner returns a word without emphasis asterisks around it, if emphasis is allowed.
 func (w *wording) inner(word string) string {
 	m := emphasised.FindStringSubmatch(word)
 	if m == nil || !w.emphasis {
@@ -126,12 +125,12 @@ func (w *wording) inner(word string) string {
 	return m[1] + m[2] + m[3]
 }
 
-// followsPawl reports whether the next word may be a command of Pawl's.
+// followsPawl reports whether the next word may be a Pawl command.
 func followsPawl(words []string) bool {
 	return len(words) > 0 && words[len(words)-1] == "/pawl"
 }
 
-// harmless reports whether a word stays one wherever it stands in a line, or first.
+// harmless reports whether GitHub shows a word as it is, at the start of a line or elsewhere.
 func harmless(word string, first bool) bool {
 	if !plain.MatchString(word) || telling.MatchString(word) {
 		return false
@@ -144,7 +143,7 @@ func harmless(word string, first bool) bool {
 
 func alphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// Label is a short name for titles and the like: what a name of ours does not need becomes a low line.
+// Label returns a name for titles, at most 40 characters. Characters that Pawl's names do not need become underscores.
 func Label[S ~string](s S) string {
 	return strings.Map(func(r rune) rune {
 		if alphanumeric(r) || strings.ContainsRune(" ._-", r) {
@@ -157,7 +156,7 @@ func Label[S ~string](s S) string {
 // bare matches names that need no code around them.
 var bare = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
 
-// Name is a backend's or repository's name inside a sentence of Markdown.
+// Name returns a backend's or repository's name for a Markdown sentence.
 func Name(s string) string {
 	s = Line(s, 100)
 	if !bare.MatchString(s) || telling.MatchString(s) || strings.Contains(s, "//") {
@@ -169,7 +168,7 @@ func Name(s string) string {
 // address matches the web addresses that Pawl links to.
 var address = regexp.MustCompile(`^(?i:https?)://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%/#?=&+-]*)?$`)
 
-// URL is the address if people may be sent there, else empty.
+// URL returns the address if Pawl may link to it, otherwise empty.
 func URL(s string) string {
 	if len(s) > 300 || !address.MatchString(s) {
 		return ""
@@ -177,7 +176,7 @@ func URL(s string) string {
 	return s
 }
 
-// Link is a Markdown link with a text of ours; empty for an address that is none.
+// Link returns a Markdown link. text must be Pawl's own. The result is empty if URL refuses the address.
 func Link(text, url string) string {
 	if URL(url) == "" {
 		return ""

@@ -11,10 +11,10 @@ import (
 
 func Count[N int | int64](n N) string { return humanize.Comma(int64(n)) }
 
-// Dollars writes a cost, to the cent where that says anything; what cannot be is shown as its bound.
+// Dollars formats a cost in cents, or with four decimals below a cent. Impossible values become $0.00 or $99,999.99.
 func Dollars(v float64) string {
 	switch v = min(v, 99_999.99); {
-	case !(v > 0): // or no number
+	case !(v > 0): // also NaN
 		return "$0.00"
 	case v < 0.01:
 		return fmt.Sprintf("$%.4f", v)
@@ -22,7 +22,7 @@ func Dollars(v float64) string {
 	return fmt.Sprintf("$%.2f", v)
 }
 
-// Cost is Dollars, and nothing where a cost is not known.
+// Cost is Dollars, or empty for an unknown cost.
 func Cost(v *float64) string {
 	if v == nil {
 		return ""
@@ -30,20 +30,20 @@ func Cost(v *float64) string {
 	return Dollars(*v)
 }
 
-// When is a part that is there on a condition.
-func When(there bool, part string) string {
-	if there {
+// When returns the part if the condition holds, otherwise an empty string.
+func When(condition bool, part string) string {
+	if condition {
 		return part
 	}
 	return ""
 }
 
-// Joined joins the parts that are not empty.
+// Joined joins the non-empty parts.
 func Joined(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), by)
 }
 
-// Instant writes a time in UTC, with the date where it is not today's.
+// Instant formats a time in UTC, with the date unless it is today.
 func Instant(now, t time.Time) string {
 	now, t = now.UTC(), t.UTC()
 	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
@@ -54,7 +54,7 @@ func Instant(now, t time.Time) string {
 
 func Date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// Left writes how long it is until a time: 5h 12m left (until 14:03 UTC).
+// Left formats the time until an instant: 5h 12m left (until 14:03 UTC).
 func Left(now, until time.Time) string {
 	d := until.Sub(now)
 	switch {
@@ -66,7 +66,7 @@ func Left(now, until time.Time) string {
 	return Span(d.Truncate(time.Minute)) + " left (until " + Instant(now, until) + ")"
 }
 
-// Reset says when a limit resets or was reset; the zero time is unknown.
+// Reset states when a limit resets or was reset; the zero time means unknown.
 func Reset(now, t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -77,8 +77,8 @@ func Reset(now, t time.Time) string {
 	return "was reset at " + Instant(now, t)
 }
 
-// Span writes a duration with its two biggest units: 2d 3h, 5h 12m, 4m 5s. The
-// libraries for it round to one unit, which is too coarse for a wait.
+// Span formats a duration in its two largest units: 2d 3h, 5h 12m, 4m 5s. Libraries round to one unit, which is too
+// coarse for a wait.
 func Span(d time.Duration) string {
 	if d < time.Second {
 		return "0s"
@@ -100,7 +100,7 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// Dash is Span, with a dash for what did not take a second.
+// Dash is Span, with a dash for less than a second.
 func Dash(d time.Duration) string {
 	if d < time.Second {
 		return "–"
@@ -108,5 +108,5 @@ func Dash(d time.Duration) string {
 	return Span(d)
 }
 
-// Spaced writes one of our own terms as people do: usage_limit as usage limit.
+// Spaced writes one of Pawl's terms with spaces: usage_limit as usage limit.
 func Spaced[S ~string](term S) string { return strings.ReplaceAll(string(term), "_", " ") }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What makes GitHub, or a CI system, do something with a line of plain text: addresses, mentions, references to issues
-// and commits, and markers in brackets such as [skip ci].
+// Parts of a plain line that GitHub or a CI system acts on: addresses, mentions, references to issues and commits, and
+// markers in brackets such as [skip ci].
 var (
 	webAddress = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)\S+`)
 	ghNumber   = regexp.MustCompile(`(?i)\bgh-(\d)`)
@@ -16,17 +16,17 @@ var (
 	signs      = strings.NewReplacer("://", " ", "@", " ", "#", " ", "`", "", "<", "", ">", "")
 )
 
-// Title is the first line of a commit or the title of a pull request. Only Subject makes one, so that nothing else can
-// stand there; the zero value is empty.
+// Title is the first line of a commit or the title of a pull request. Only Subject makes one, so every title is harmless.
+// The zero value is empty.
 type Title struct{ line string }
 
 func (t Title) String() string { return t.line }
 
-// Subject is an outside text as a title of at most max bytes: one line that mentions nobody, refers to nothing,
-// closes nothing and skips no check, whatever it was.
+// Subject turns any text into a title of at most max bytes: one line that mentions nobody, refers to nothing, closes
+// nothing and skips no check.
 func Subject(s string, max int) Title {
 	s = Line(s, 4*max)
-	for before := ""; s != before; { // what one rule removes may join what another looks for
+	for before := ""; s != before; { // a removal may create a match for another rule
 		before, s = s, disarm(s)
 	}
 	if len(s) > max {
@@ -50,8 +50,7 @@ func disarm(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// What of a text of several lines GitHub and CI systems act on where it becomes the message of a commit, each with what
-// stands in its place, which is no longer.
+// inert lists what GitHub and CI systems act on in a commit message, each with a replacement that is not longer.
 var inert = []struct {
 	acts *regexp.Regexp
 	with string
@@ -67,8 +66,8 @@ var inert = []struct {
 	{regexp.MustCompile(`@([0-9a-f]{7})`), " $1"},
 }
 
-// Inert is a text that, code or not, may become the message of a commit, as the description of a pull request does when
-// it is squashed: it closes, mentions and refers to nothing and skips no check.
+// Inert makes a text harmless as a commit message, even inside code: it mentions nobody, closes and refers to nothing,
+// and skips no check. A squash merge makes such a message of a pull request's description.
 func Inert(s string) string {
 	for _, i := range inert {
 		s = i.acts.ReplaceAllString(s, i.with)

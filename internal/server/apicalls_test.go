@@ -18,7 +18,6 @@ import (
 // maxCalls is how many API calls of GitHub one solved issue may cost. Not counted are git requests, looks for missed
 // deliveries, and calls of a server's first issue only. Four calls ask for the user's permission: at the command, before
 // the push, before the pull request, and before marking it ready and requesting a review.
-// before it is marked as ready and a review asked for.
 const maxCalls = 15
 
 var onceAServer = []string{"GET /app", "GET /users/{login}", "POST /app/installations/{id}/access_tokens"}

@@ -43,26 +43,26 @@ func (s *Server) agreed(context.Context) error {
 // clockWatch reports changes of the clock's state to the log and pawl status.
 type clockWatch struct {
 	*Server
-	told time.Time // last report, or zero
+	reported time.Time // last report, or zero
 }
 
-// toldAgain repeats reports of lasting trouble; a report counts for toldHolds, since the server may be gone.
+// reportInterval repeats reports of lasting trouble; a report counts for reportTTL, since the server may be gone.
 const (
-	toldAgain = time.Minute
-	toldHolds = 3 * toldAgain
+	reportInterval = time.Minute
+	reportTTL      = 3 * reportInterval
 )
 
 func (w *clockWatch) look(ctx context.Context) error {
 	err := w.clockTrouble()
 	switch {
-	case err != nil && time.Since(w.told) >= toldAgain:
-		w.told = time.Now()
+	case err != nil && time.Since(w.reported) >= reportInterval:
+		w.reported = time.Now()
 		w.log.Error().Err(err).Msg("the clock is wrong; nothing is claimed")
-		return w.tellClock(ctx, err.Error())
-	case err == nil && !w.told.IsZero():
-		w.told = time.Time{}
+		return w.reportClock(ctx, err.Error())
+	case err == nil && !w.reported.IsZero():
+		w.reported = time.Time{}
 		w.log.Info().Msg("the clock agrees again; claiming work")
-		return w.tellClock(ctx, "")
+		return w.reportClock(ctx, "")
 	}
 	return nil
 }
@@ -76,8 +76,8 @@ type WrongClock struct {
 
 const clocksKey = "wrong clocks"
 
-// tellClock shares this server's trouble with other servers' users; an empty one withdraws it.
-func (s *Server) tellClock(ctx context.Context, trouble string) error {
+// reportClock stores this server's clock trouble for pawl status on any server; empty trouble removes it.
+func (s *Server) reportClock(ctx context.Context, trouble string) error {
 	return s.store.UpdateShared(ctx, clocksKey, func(now time.Time, old []byte) []byte {
 		all := slices.DeleteFunc(wrongClocks(old, now), func(c WrongClock) bool { return c.Server == s.solver.Env.Node })
 		if trouble != "" {
@@ -99,5 +99,5 @@ func wrongClocks(shared []byte, now time.Time) []WrongClock {
 	if json.Unmarshal(shared, &all) != nil {
 		return []WrongClock{} // no report yet
 	}
-	return slices.DeleteFunc(all, func(c WrongClock) bool { return now.Sub(c.At) >= toldHolds })
+	return slices.DeleteFunc(all, func(c WrongClock) bool { return now.Sub(c.At) >= reportTTL })
 }

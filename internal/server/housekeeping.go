@@ -24,8 +24,8 @@ const catchUpInterval = 5 * time.Minute
 // sweepTime limits a sweep. A connection from before a failover would block until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// turnsOut is how many sweeps are skipped after an outage or sleep, so that holders renew their leases first.
-const turnsOut = 2
+// skippedSweeps is how many sweeps are skipped after an outage or sleep, so that holders renew their leases first.
+const skippedSweeps = 2
 
 func (s *Server) sweep() func(context.Context) error {
 	out, last := 0, s.store.Now()
@@ -38,19 +38,19 @@ func (s *Server) sweep() func(context.Context) error {
 		}
 		now := s.store.Now()
 		if now.Sub(last) > thread.LeaseTime {
-			out = turnsOut
+			out = skippedSweeps
 		}
 		last = now
 		if out > 0 {
 			err := s.store.Ping(ctx)
 			if out--; err != nil {
-				out = turnsOut
+				out = skippedSweeps
 			}
 			return err
 		}
 		freed, err := s.store.Sweep(ctx)
 		if err != nil {
-			out = turnsOut
+			out = skippedSweeps
 			return err
 		}
 		if freed > 0 {

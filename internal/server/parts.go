@@ -196,7 +196,7 @@ func hostName() string {
 	return host
 }
 
-// outbound returns a transport with the process's proxy settings (HTTPS_PROXY and others) that keeps atOnce
+// outbound returns a transport with the process's proxy settings (HTTPS_PROXY and others) that keeps up to atOnce idle
 // connections per host.
 func outbound(atOnce int) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone() // the default is never replaced

@@ -45,7 +45,7 @@ type Deps struct {
 	Committed func()
 	// Sleep waits for a duration or returns the context's error; nil means a timer.
 	Sleep func(context.Context, time.Duration) error
-	// Started, unless nil, is called once the server works, and again after its first look at GitHub.
+	// Started, unless nil, is called once the server is ready, and again after its first look at GitHub.
 	Started func()
 	// File is the configuration file to follow; nil follows nothing.
 	File *File

@@ -292,7 +292,7 @@ func (r Report) Print(w io.Writer) {
 		fmt.Fprintln(w, d.line(r.now))
 	}
 	for _, c := range r.Cooldowns {
-		fmt.Fprintf(w, "%s on %s: %s\n", c.Backend, c.Repo, checkrun.Rests(c.Cooldown, r.now))
+		fmt.Fprintf(w, "%s on %s: %s\n", c.Backend, c.Repo, checkrun.Cooldown(c.Cooldown, r.now))
 	}
 	for _, b := range r.Breakers {
 		fmt.Fprintln(w, b.line(r.now))

@@ -169,7 +169,7 @@ func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
 		for _, c := range all[repo] {
 			h := held{Name: render.Line(c.Backend, maxName) + " on " + render.Line(repo, maxName), Class: "failed",
-				Text: render.Line(checkrun.Rests(c, now), maxReason)}
+				Text: render.Line(checkrun.Cooldown(c, now), maxReason)}
 			if t, err := thread.Parse(c.Thread); err == nil {
 				h.Href = href(t)
 			}

@@ -10,18 +10,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// mostAttempts is how many attempts a thread may have in a day by default
-// (policy.restarts.max_per_thread_per_day).
+// mostAttempts is the default daily limit of a thread (policy.restarts.max_per_thread_per_day).
 const mostAttempts = 60
 
-// AttemptsWrong says which attempts of a thread nothing accounts for. Each has one
-// cause: a remark that it is the first to take, a death that cut the one before
-// off, or an agent that showed no sign of life, or ended without a word, once a run,
-// or too early with the work moved on. No cause serves twice, so what people, deaths
-// and agents did bounds the number of attempts.
+// AttemptsWrong lists attempts of a thread without a cause. A cause is a remark that no earlier attempt took, a death
+// that interrupted the attempt before, or an agent that fell silent, gave no answer (once a run), or stopped early with
+// progress. No cause counts twice, so users, deaths and agents bound the number of attempts.
 func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	silent := map[int]bool{} // runs in which one was repeated for having said nothing
+	silent := map[int]bool{} // runs with an attempt repeated for lack of an answer
 	for i, a := range s.Attempts {
 		if a.EndedAt.IsZero() {
 			add("attempt %d has no end", a.N)

@@ -14,23 +14,23 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Invariants checks what holds however often and wherever this server died.
+// Invariants checks what must hold after any deaths of this server.
 func (l *Lives) Invariants(states map[string]thread.State, repos ...string) {
 	l.T.Helper()
 	l.InvariantsAfter(l.Died(), states, repos...)
 }
 
-// InvariantsAfter checks what holds after the deaths of all servers on the database. The states are those of all
-// threads once nothing is left to be done.
+// InvariantsAfter checks what must hold after the deaths of all servers on the database. states holds all threads' final
+// states.
 func (l *Lives) InvariantsAfter(deaths []Death, states map[string]thread.State, repos ...string) {
 	l.T.Helper()
 	l.delivered()
 	for _, repo := range repos {
 		l.onGitHub(repo)
-		l.heard(repo)
+		l.logged(repo)
 	}
 	for name, s := range states {
-		cut := deaths // that may cut an attempt off
+		cut := deaths // that may interrupt an attempt
 		if l.Orderly {
 			cut = nil
 		}
@@ -47,7 +47,7 @@ func (l *Lives) InvariantsAfter(deaths []Death, states map[string]thread.State, 
 	l.noWork()
 }
 
-// noWork checks that servers remove the files of attempts that others went on with. They look every 15 s.
+// noWork checks that servers remove the files of attempts that another server continued. They look every 15 s.
 func (l *Lives) noWork() {
 	l.T.Helper()
 	var left []string
@@ -64,7 +64,7 @@ func (l *Lives) noWork() {
 	l.T.Errorf("work folders are left: %q", left)
 }
 
-// LeftOver is what a thread at rest has not done.
+// LeftOver lists what a thread without further work has not done.
 func LeftOver(s thread.State) (wrong []string) {
 	for key, act := range s.Acts {
 		if !act.Done && !strings.HasPrefix(key, "push:") {
@@ -75,7 +75,7 @@ func LeftOver(s thread.State) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("the question %q was not answered", q.Raw))
 	}
 	for _, f := range s.Feedback {
-		// Only the bounds of a run and of a day leave somebody's words aside.
+		// Only the limits of a run and of a day may leave a remark without an attempt.
 		bounded := s.Decision != nil && (s.Decision.Rule == "daily_cap" || s.Decision.Rule == "restart_limit")
 		if f.Taken == 0 && f.Withdrawn == "" && !bounded {
 			wrong = append(wrong, fmt.Sprintf("no attempt took %q, and the run ended with %+v", f.Raw, s.Decision))
@@ -84,8 +84,8 @@ func LeftOver(s thread.State) (wrong []string) {
 	return wrong
 }
 
-// delivered checks that every delivery that was answered with 2xx is stored and
-// was handled, and that the others were taken in by the catching up.
+// delivered checks that every delivery was stored and handled, also those that Pawl answered without 2xx and fetched
+// later.
 func (l *Lives) delivered() {
 	l.T.Helper()
 	list := l.World.Deliveries()
@@ -106,15 +106,15 @@ func (l *Lives) delivered() {
 	})
 }
 
-// misses reports whether Pawl has to ask GitHub for a delivery that failed. What
-// came before its first start was sent to nobody, and much is of no use to it.
+// misses reports whether Pawl must fetch a failed delivery from GitHub. Deliveries from before its first start and
+// unused events do not count.
 func (l *Lives) misses(d fakegithub.Delivery) bool {
 	useless := []string{"ping", "create", "check_suite", "label", "status"}
 	return d.Answered && d.StatusCode/100 != 2 && !d.At.Before(l.since) && !slices.Contains(useless, d.Event) &&
 		(d.Event != "check_run" || d.Action != "created")
 }
 
-// Missed are the deliveries that failed and are not stored yet.
+// Missed returns the failed deliveries that are not stored yet.
 func (l *Lives) Missed() (guids []string) {
 	l.T.Helper()
 	for _, d := range l.World.Deliveries() {
@@ -130,9 +130,8 @@ func (l *Lives) Missed() (guids []string) {
 	return guids
 }
 
-// heard checks that every comment that a person wrote is in its thread's log,
-// once.
-func (l *Lives) heard(repo string) {
+// logged checks that every user's comment is in its thread's log once.
+func (l *Lives) logged(repo string) {
 	l.T.Helper()
 	l.Read(func(db *store.Store) {
 		for _, issue := range l.World.Issues(repo) {
@@ -143,11 +142,11 @@ func (l *Lives) heard(repo string) {
 			times, known := judged(events), false
 			for _, c := range l.World.Comments(repo, issue.Number) {
 				if c.ViaApp {
-					// Once Pawl tells of its work, the order for it is in the log.
+					// Once Pawl reports work, the command for it is in the log.
 					known = known || !strings.HasPrefix(mark(c.Body), "answer")
 					continue
 				}
-				// Before anybody asked for work, chatter is not kept.
+				// Before the first command, other comments are not logged.
 				n := times[thread.Target{Kind: "issue_comment", ID: c.ID}]
 				if n != 1 && (n > 1 || strings.HasPrefix(c.Body, "/pawl") || known) {
 					l.T.Errorf("%s: comment %d (%q) is in the log %d times", t, c.ID, c.Body, n)
@@ -157,8 +156,7 @@ func (l *Lives) heard(repo string) {
 	})
 }
 
-// onGitHub checks that in a repository nothing is there twice and no check run
-// goes on.
+// onGitHub checks that a repository has no duplicates and no unfinished check run.
 func (l *Lives) onGitHub(repo string) {
 	l.T.Helper()
 	count := map[string]int{}
@@ -196,14 +194,14 @@ func (l *Lives) onGitHub(repo string) {
 	}
 }
 
-// mark is the marker of a comment by Pawl.
+// mark returns the marker of Pawl's comment.
 func mark(body string) string {
 	_, rest, _ := strings.Cut(body, "<!-- pawl:")
 	text, _, _ := strings.Cut(rest, "-->")
 	return text
 }
 
-// Processes are the command lines of what the agents of servers in a folder left running.
+// Processes returns the command lines of processes left running by agents of servers in a folder.
 func Processes(t testing.TB, dir string) (left []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")

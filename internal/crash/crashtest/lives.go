@@ -1,5 +1,5 @@
-// Package crashtest kills servers and starts them again, and judges what they leave behind: whether anything was lost,
-// doubled or forgotten. Only tests import it.
+// Package crashtest kills and restarts servers, and checks that nothing was lost, repeated or forgotten. Only tests
+// import it.
 package crashtest
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Lives is a server that dies and is started again at once, as a supervisor does. Each life begins a lease after the
-// one before: then what the dead held is free, and no test waits for it.
+// Lives is a server that is restarted after each death, as by a supervisor. Each restart moves the clock past the dead
+// process's leases, so that no test waits for them.
 type Lives struct {
 	T       testing.TB
 	World   *fakegithub.Server
@@ -36,9 +36,9 @@ type Lives struct {
 	Read    func(func(*store.Store)) // opens the server's database for reading
 	Binary  string                   // the program with its crash points
 	Addr    string                   // where every life answers webhooks
-	Env     func(life int) []string  // of a life, beside the test's own
-	Pause   time.Duration            // how much later by the clock each life begins
-	Ahead   atomic.Int64             // of everybody's clock
+	Env     func(life int) []string  // of a life, in addition to the test's own
+	Pause   time.Duration            // how far each restart moves the clock
+	Ahead   atomic.Int64             // how far the clock of GitHub and of the next life is ahead
 	Log     io.Writer                // gets the log of all lives
 	Orderly bool                     // lives end by SIGTERM
 	since   time.Time                // when the test first saw a server serve
@@ -59,14 +59,14 @@ type Death struct {
 	Point string    // the crash point, or from outside
 }
 
-// afterLease is how much later a life begins with SQLite: the lease of the dead
-// and the tries of its deliveries have run out.
+// afterLease is how far a restart moves the clock with SQLite: the dead process's leases and delivery claims have
+// expired.
 const afterLease = thread.LeaseTime + 5*time.Second
 
-// StopsWithin bounds an orderly stop.
+// StopsWithin limits an orderly stop.
 const StopsWithin = 30 * time.Second
 
-// patience bounds each wait. It is long, so that no test fails because the machine is busy.
+// patience limits each wait. It is long, so that no test fails on a busy machine.
 const patience = 10 * time.Minute
 
 // New makes a server at a free address. The caller sets World, Dir, Data, Read and Log before Begin.
@@ -84,10 +84,8 @@ func New(t testing.TB, binary string) *Lives {
 	return l
 }
 
-// address takes a free one, always the same for all lives, so that a webhook is
-// refused between two of them and finds the next one. Its port is one that the
-// kernel gives to nobody who does not ask for it: those from 32768 on it gives to
-// the connections of others, also between two lives.
+// address chooses a free address for all lives, so that webhooks are refused between two lives and reach the next one.
+// The port is below 32768: the kernel gives higher ones to outgoing connections, also between two lives.
 func (l *Lives) address() {
 	l.T.Helper()
 	for {
@@ -120,8 +118,8 @@ func (l *Lives) Begin() {
 	l.T.Cleanup(l.end)
 }
 
-// supervise starts one life after the other until end. A server that ends by
-// itself for another reason than SIGKILL is an error.
+// supervise starts one life after the other until end. It returns an error if a server ends without being killed or
+// asked to stop.
 func (l *Lives) supervise() error {
 	for life := 0; ; life++ {
 		ahead := time.Duration(l.Ahead.Load())
@@ -156,7 +154,7 @@ func (l *Lives) start(cmd *exec.Cmd) (started bool, err error) {
 	return true, cmd.Start()
 }
 
-// ended notes how a life ended, and returns an error if nobody wanted it to end like this.
+// ended records how a life ended, and returns an error for an unexpected end.
 func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +183,7 @@ func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point strin
 	return nil
 }
 
-// usual is how a life ends that meets no crash point.
+// usual names the end of a life that meets no crash point.
 func (l *Lives) usual() string {
 	if l.Orderly {
 		return "stopped"
@@ -193,7 +191,7 @@ func (l *Lives) usual() string {
 	return "killed from outside"
 }
 
-// listen reads a life's log to its end and returns the point that it died at.
+// listen reads a life's log to its end and returns its crash point, if any.
 func (l *Lives) listen(lines *bufio.Reader) (point string) {
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -246,7 +244,7 @@ func (l *Lives) Serving() *exec.Cmd {
 	}
 }
 
-// Died is how the lives ended so far.
+// Died returns the deaths so far.
 func (l *Lives) Died() []Death {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -267,7 +265,7 @@ func (l *Lives) Kill() {
 	}
 }
 
-// Failed is why the supervisor gave up, if it did.
+// Failed returns why the supervisor gave up, or nil.
 func (l *Lives) Failed() error {
 	select {
 	case err := <-l.over:
@@ -278,7 +276,7 @@ func (l *Lives) Failed() error {
 	}
 }
 
-// Serves reports whether this life has got as far as that.
+// Serves reports whether this life's server serves.
 func (l *Lives) Serves() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -290,7 +288,7 @@ func (l *Lives) Serves() bool {
 	}
 }
 
-// end kills the last life, and ends the supervisor with it.
+// end kills the last life and waits for the supervisor.
 func (l *Lives) end() {
 	l.mu.Lock()
 	l.stopped = true
@@ -303,15 +301,14 @@ func (l *Lives) end() {
 	}
 }
 
-// States are the folds of all threads, once nothing is left to be done and every
-// run has ended; ok is false before.
+// States returns the states of all threads. ok is false while work is left or a run has not ended.
 func (l *Lives) States() (states map[string]thread.State, ok bool) {
 	l.T.Helper()
-	l.Read(func(db *store.Store) { states, ok = l.restingStates(db) })
+	l.Read(func(db *store.Store) { states, ok = l.finalStates(db) })
 	return states, ok
 }
 
-func (l *Lives) restingStates(db *store.Store) (states map[string]thread.State, ok bool) {
+func (l *Lives) finalStates(db *store.Store) (states map[string]thread.State, ok bool) {
 	l.T.Helper()
 	ctx := l.T.Context()
 	s, err := db.Stats(ctx)
@@ -340,7 +337,7 @@ func (l *Lives) restingStates(db *store.Store) (states map[string]thread.State, 
 	return states, true
 }
 
-// Standing tells how all threads stand, for a test that failed.
+// Standing returns the output of pawl status, for a failed test.
 func (l *Lives) Standing() string {
 	out, err := exec.Command(l.Binary, "status", "--config", l.config()).CombinedOutput()
 	return fmt.Sprintf("%s%v", out, err)
