@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
@@ -108,6 +109,7 @@ type Session struct {
 	lifeTurns  int              // answers plus one at the last request that was a sign of life
 	same       int              // consecutive equal answered requests
 	last       uint64           // sum of the last one
+	pausedTo   time.Time        // no call is sent before; zero for no pause
 }
 
 func (s *Session) Token() string { return s.token }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/limit"
 	"github.com/pawlbot/pawl/internal/secret"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -91,6 +92,9 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if !large { // the provider may close an idle connection
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 	}
+	if err := c.pause(ctx); err != nil {
+		return nil, err
+	}
 	c.change(func(u *Usage) { u.Requests++ })
 	resp, err := c.gateway.Transport.RoundTrip(out)
 	if err == nil {
@@ -108,8 +112,21 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	return resp, nil
 }
 
-// meter passes on the usage windows that an answer reports.
+// pause waits until the provider has requests and tokens again. Other attempts on the account may use them meanwhile.
+func (c *call) pause(ctx context.Context) error {
+	c.mu.Lock()
+	left := c.pausedTo.Sub(c.gateway.Now())
+	c.mu.Unlock()
+	return wait.For(ctx, left)
+}
+
+// meter passes on the usage windows that an answer reports, and pauses the session if a minute's limit is used up.
 func (c *call) meter(h http.Header) {
+	if pause := limit.Pause(h, c.gateway.Now()); pause > 0 {
+		c.mu.Lock()
+		c.pausedTo = c.gateway.Now().Add(pause)
+		c.mu.Unlock()
+	}
 	if c.grant.OnWindows == nil {
 		return
 	}

@@ -41,3 +41,22 @@ func TestUsageWindowsAreReported(t *testing.T) {
 		})
 	}
 }
+
+// The pause is a lower bound: a busy machine takes longer.
+func TestNextCallWaitsForAMinutesLimit(t *testing.T) {
+	const answer = `{"content":[{"type":"text","text":"42"}],"stop_reason":"end_turn"}`
+	const pause = 300 * time.Millisecond
+	s := open(t, OpenAI, newProvider(t, plain(200, answer, "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", pause.String())).URL, nil)
+	call := func() time.Duration {
+		began := time.Now()
+		s.post(t, "/v1/responses", `{"model":"m","input":"x"}`)
+		return time.Since(began)
+	}
+	call()
+	if took := call(); took < pause {
+		t.Errorf("the second call took %s, want at least the pause of %s", took, pause)
+	}
+	if n := s.Usage().Requests; n != 2 {
+		t.Errorf("%d requests, want both calls sent", n)
+	}
+}
