@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/internal/panics"
 )
 
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
@@ -53,8 +54,14 @@ func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.Re
 	}
 	go func() {
 		defer close(h.decided)
-		if h.comesToNothing() && h.again(ctx, out) {
-			h.counts = h.second
+		err := panics.Try(func() error {
+			if h.comesToNothing() && h.again(ctx, out) {
+				h.counts = h.second
+			}
+			return nil
+		})
+		if err != nil {
+			h.gateway.Log.Error().Err(err).Str("stack", panics.Stack(err)).Msg("the second try panicked; the agent gets the first answer")
 		}
 	}()
 	return h

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/pawlbot/pawl/internal/panics"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -82,7 +82,10 @@ func (q *Queue) Start(ctx context.Context) {
 	claiming, drain := context.WithCancel(ctx)
 	q.drain = drain
 	q.steps.Go(func() { q.claimThreads(claiming, ctx) })
-	q.ends.Go(func() { q.o.Store.Listen(ctx, q.wake) })
+	q.ends.Go(func() {
+		listen := func() { q.o.Store.Listen(ctx, q.wake) }
+		panics.Repeat(ctx, listen, func(e *panics.Error) { q.warn(ctx, e, "listening for notifications failed; it begins again") })
+	})
 	q.ends.Go(func() { q.sweep(ctx) })
 }
 
@@ -176,7 +179,11 @@ func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
-	leases, err := q.o.Store.Claim(ctx, q.o.Node, n)
+	var leases []thread.Lease
+	err := panics.Try(func() (err error) {
+		leases, err = q.o.Store.Claim(ctx, q.o.Node, n)
+		return err
+	})
 	q.failed.Store(&err)
 	q.warn(ctx, err, "claim threads; they stay due")
 	return leases
@@ -184,13 +191,8 @@ func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
 
 // step works on one thread. A panicking step has stored its next try.
 func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
-	id := slog.String("thread", l.Thread.String())
-	defer func() {
-		if p := recover(); p != nil {
-			q.o.Logger.ErrorContext(ctx, "a step panicked; retrying", id, slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	q.warn(ctx, q.o.Step(ctx, l, asked), "a step failed; retrying", id)
+	err := panics.Try(func() error { return q.o.Step(ctx, l, asked) })
+	q.warn(ctx, err, "a step failed; retrying", slog.String("thread", l.Thread.String()))
 }
 
 // claimDeliveries claims a few due deliveries while this process has no others.
@@ -199,12 +201,9 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 	defer poll.Stop()
 	for {
 		for more := true; more && q.inbox.idle() && ctx.Err() == nil && !q.halted(); {
-			claiming, cancel := context.WithTimeout(ctx, claimTime)
-			deliveries, err := q.o.Store.ClaimDeliveries(claiming, deliveriesAtOnce)
-			cancel()
+			n, err := q.claimSomeDeliveries(ctx)
 			q.warn(ctx, err, "claim deliveries; they stay due")
-			q.inbox.put(deliveries)
-			more = len(deliveries) == deliveriesAtOnce
+			more = n == deliveriesAtOnce
 		}
 		select {
 		case <-ctx.Done():
@@ -215,19 +214,37 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 	}
 }
 
+func (q *Queue) claimSomeDeliveries(ctx context.Context) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	err = panics.Try(func() error {
+		deliveries, err := q.o.Store.ClaimDeliveries(ctx, deliveriesAtOnce)
+		q.inbox.put(deliveries)
+		n = len(deliveries)
+		return err
+	})
+	return n, err
+}
+
 // sweep runs at once, after a possible crash, and then periodically.
 func (q *Queue) sweep(ctx context.Context) {
 	for {
-		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; retrying")
+		err := panics.Try(func() error { return q.o.Sweep(ctx) })
+		q.warn(ctx, err, "the sweep failed; retrying")
 		if wait.For(ctx, SweepInterval) != nil {
 			return
 		}
 	}
 }
 
-// warn logs an error, unless the queue is ending.
+// warn logs an error, unless the queue is ending, and the stack of a panic.
 func (q *Queue) warn(ctx context.Context, err error, what string, more ...any) {
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		q.o.Logger.WarnContext(ctx, what, append(more, slog.String("err", err.Error()))...)
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return
 	}
+	more = append(more, slog.String("err", err.Error()))
+	if stack := panics.Stack(err); stack != "" {
+		more = append(more, slog.String("stack", stack))
+	}
+	q.o.Logger.WarnContext(ctx, what, more...)
 }

@@ -256,3 +256,67 @@ func TestFailuresAreLoggedAndStopNothing(t *testing.T) {
 		})
 	}
 }
+
+// panicking panics on the first call of each of its methods.
+type panicking struct {
+	rows
+	claims, deliveries, listens atomic.Int64
+}
+
+func (p *panicking) Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error) {
+	if p.claims.Add(1) == 1 {
+		panic("claim")
+	}
+	return p.rows.Claim(ctx, owner, most)
+}
+
+func (p *panicking) ClaimDeliveries(ctx context.Context, most int) ([]thread.Delivery, error) {
+	if p.deliveries.Add(1) == 1 {
+		panic("deliveries")
+	}
+	return p.rows.ClaimDeliveries(ctx, most)
+}
+
+func (p *panicking) Listen(ctx context.Context, wake func()) {
+	if p.listens.Add(1) == 1 {
+		panic("listen")
+	}
+	p.rows.Listen(ctx, wake)
+}
+
+func TestPanicsInTheBackgroundStopNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		var sweeps, steps, deliveries atomic.Int64
+		p := &panicking{rows: rows{threads: []int{1}, deliveries: []thread.Delivery{{GUID: "one"}}}}
+		started(t, Options{
+			Store:  p,
+			Logger: slog.New(slog.NewTextHandler(&said, nil)),
+			Step:   func(context.Context, thread.Lease, time.Time) error { steps.Add(1); return nil },
+			HandleDelivery: func(context.Context, thread.Delivery) error {
+				deliveries.Add(1)
+				return nil
+			},
+			Sweep: func(context.Context) error {
+				if sweeps.Add(1) == 1 {
+					panic("sweep")
+				}
+				return nil
+			},
+		})
+		time.Sleep(time.Minute)
+		for what, n := range map[string]int64{"steps": steps.Load(), "deliveries": deliveries.Load(), "sweeps after the first": sweeps.Load() - 1, "listens after the first": p.listens.Load() - 1} {
+			if n == 0 {
+				t.Errorf("no %s", what)
+			}
+		}
+		for _, what := range []string{"claim", "deliveries", "listen", "sweep"} {
+			if !strings.Contains(said.String(), "the stack: "+what) {
+				t.Errorf("the log has no panic of %s", what)
+			}
+		}
+		if !strings.Contains(said.String(), "queue_test.go") {
+			t.Error("the log has no stack")
+		}
+	})
+}

@@ -176,6 +176,22 @@ func TestSignedOutUserMustSignInAgain(t *testing.T) {
 	}
 }
 
+func TestDamagedSignOutsEndAllSessions(t *testing.T) {
+	clock := now
+	s := open(t, withGitHub(t, &clock, nil))
+	s.signs("bob", "/")
+	damage := func(time.Time, []byte) []byte { return []byte("{") }
+	if err := s.store.UpdateShared(t.Context(), "signed out", damage); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := s.get("/"); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a session from before the damage: %s, want 401", answer.Status)
+	}
+	if answer, body := s.signs("bob", "/"); answer.StatusCode != http.StatusOK {
+		t.Errorf("a new session: %s, want 200\n%s", answer.Status, body)
+	}
+}
+
 func TestLivePageEndsAtSignOut(t *testing.T) {
 	clock := now
 	s := open(t, withGitHub(t, &clock, nil))

@@ -142,8 +142,14 @@ func SignOut(ctx context.Context, s *store.Store, user int64) error {
 	})
 }
 
+// damagedAt is a number above those of all sign-outs before.
+const damagedAt = 1 << 40
+
+// readSignedOut ends all sessions if the list is damaged.
 func readSignedOut(data []byte) (out signedOut) {
-	_ = json.Unmarshal(data, &out) // foreign data counts as no sign-outs
+	if err := json.Unmarshal(data, &out); err != nil && len(data) > 0 {
+		out = signedOut{Last: damagedAt, All: damagedAt}
+	}
 	if out.People == nil {
 		out.People = map[int64]left{}
 	}
