@@ -39,7 +39,7 @@ func arrows() map[string][]string {
 		"internal":          {"policy", "internal/render", "internal/secret", "internal/wait"},
 		"internal/agent":    {"policy", "config", "internal/render", "internal/limit", "internal/agent", "internal/panics"},
 		"internal/ground":   {"policy", "internal/sandbox", "internal/wait"},
-		"internal/gateway":  {"policy", "config", "internal/render", "internal/limit", "internal/secret"},
+		"internal/gateway":  {"policy", "config", "internal/render", "internal/limit", "internal/secret", "internal/wait", "internal/panics"},
 		"internal/store":    {"solver/thread", "policy", "internal/crash", "internal/wait"},
 		"internal/forge":    {"policy", "internal/render", "internal/crash", "internal/wait", "internal/secret"},
 		"internal/checkrun": {"solver/thread", "policy", "config", "internal/forge", "internal/render"},

@@ -142,7 +142,7 @@ func SignOut(ctx context.Context, s *store.Store, user int64) error {
 	})
 }
 
-// damagedAt is a number above those of all sign-outs before.
+// damagedAt is above the number of every earlier sign-out.
 const damagedAt = 1 << 40
 
 // readSignedOut ends all sessions if the list is damaged.
