@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Added calls see with path and number of each line that a change adds, also in binary files. paths limits the files.
+// Added calls see for each line that a change adds, also in binary files, with its path and number from 1. paths limits
+// the files; without any, all count.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
 	d := patchReader{see: see}
 	err := w.eachUpTo(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, '\n', d.line)
@@ -21,7 +22,7 @@ func (w *Workspace) Added(ctx context.Context, from, to string, see func(path st
 type patchReader struct {
 	see           func(path string, n int, line string)
 	path          string
-	n, olds, news int // the next added line's number, and what is left of the hunk
+	n, olds, news int // the next added line's number, and the old and new lines left in the hunk
 }
 
 func (d *patchReader) line(line string) error {

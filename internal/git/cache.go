@@ -21,18 +21,18 @@ import (
 )
 
 // Cache is a local bare repository with everything fetched from one remote repository, and the commits that Pawl
-// made for it. It is never collected or pruned, because checkouts borrow its objects. Any number of goroutines and
-// processes may use it.
+// made for it. It is never garbage-collected, because checkouts borrow its objects. Goroutines and processes may use
+// it concurrently.
 type Cache struct {
 	program          // in this repository
-	plain   program  // outside of any
+	plain   program  // outside any repository
 	dir     string   // absolute, without symbolic links
-	bases   sync.Map // the merge bases of pairs of commits
-	whole   int64    // bytes up to which checkouts get the whole history
+	bases   sync.Map // merge bases by pair of commits
+	whole   int64    // size in bytes up to which checkouts get the whole history
 }
 
-// attributes override the work tree's. No filter, encoding or identifier expansion applies, because those run
-// programs or change bytes; and an agent cannot hide its changes from the diff by calling a text binary.
+// attributes override the work tree's. They disable filters, encodings and identifier expansion, which run programs or
+// change bytes. They also keep an agent from hiding its changes by marking text files as binary.
 const attributes = "* -filter -ident -working-tree-encoding !diff\n"
 
 // Open opens or creates the cache in dir.
@@ -55,19 +55,20 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	if created(dir) { // the usual case, which need not wait for a running fetch
 		return c, nil
 	}
-	held, err := c.lock(ctx)
+	lock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c, held.Close()
+	return c, lock.Close()
 }
 
-// makeFolder makes the folder of a cache. A file in the place of the folder around it, such as an owner's, is set aside.
+// makeFolder creates the folder of a cache. If the parent folder, which is named after the owner, is a file, makeFolder
+// renames that file first.
 func makeFolder(dir string) error {
-	around := filepath.Dir(dir)
-	info, err := os.Lstat(around)
+	parent := filepath.Dir(dir)
+	info, err := os.Lstat(parent)
 	if err == nil && info.Mode().IsRegular() {
-		err = os.Rename(around, Damaged(around))
+		err = os.Rename(parent, Damaged(parent))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -83,7 +84,7 @@ func created(dir string) bool {
 	})
 }
 
-// readRegular reads a file, and nothing that would block, such as a pipe.
+// readRegular reads a regular file. It refuses others, since opening a pipe would block.
 func readRegular(path string) ([]byte, error) {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fs.ErrInvalid)
@@ -91,7 +92,7 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// writeRegular writes a file in the place of whatever is there.
+// writeRegular writes a file and replaces anything at its path, such as a folder or a pipe.
 func writeRegular(path, content string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		if err := os.RemoveAll(path); err != nil {
@@ -108,8 +109,8 @@ func files(branch string, bare bool) []file {
 	return []file{{"config", config}, {"HEAD", "ref: refs/heads/" + branch + "\n"}, {"info/attributes", attributes}}
 }
 
-// initialise makes a repository in dir, if it is missing or incomplete, by writing its few files: that takes no
-// process, and nothing of the machine's templates gets in.
+// initialise creates or completes a repository in dir. Writing its few files needs no git process, and leaves out the
+// machine's templates.
 func initialise(dir, branch string, bare bool) error {
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -124,10 +125,10 @@ func initialise(dir, branch string, bare bool) error {
 	return nil
 }
 
-// Fetch fetches the named references and returns the commit of each that exists, by name. A name is a branch, or a
-// full reference such as refs/pull/7/head. A repository without any branch is ErrEmpty.
+// Fetch fetches references and returns the commits of those that exist, by name. A name is a branch or a full reference
+// such as refs/pull/7/head. Fetch returns ErrEmpty if the repository has no branch.
 func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[string]string, error) {
-	full := make(map[string]string, len(names)) // asked name → full reference
+	full := make(map[string]string, len(names)) // requested name → full reference
 	for _, name := range names {
 		ref, err := fullRef(name)
 		if err != nil {
@@ -135,15 +136,15 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 		}
 		full[name] = ref
 	}
-	held, err := c.lock(ctx)
+	lock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer held.Close()
+	defer lock.Close()
 	refs := slices.Compact(slices.Sorted(maps.Values(full)))
-	err = c.fetch(ctx, r, held, refs, c.fetchedBefore)
+	err = c.fetch(ctx, r, lock, refs, c.fetchedBefore)
 	if failed, ok := errors.AsType[*commandError](err); ok && strings.Contains(failed.stderr, "couldn't find remote ref") {
-		err = c.fetch(ctx, r, held, refs, func(string) bool { return false })
+		err = c.fetch(ctx, r, lock, refs, func(string) bool { return false })
 	}
 	if err != nil {
 		return nil, err
@@ -167,12 +168,12 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 		return found, nil
 	}
 	if filepath.IsAbs(r.URL) && c.shallow(ctx, r.URL) {
-		return nil, fmt.Errorf("fetch from %s: %w: it is a shallow clone; git fetch --unshallow brings its history", r.URL, ErrInvalid)
+		return nil, fmt.Errorf("fetch from %s: %w: it is a shallow clone; run git fetch --unshallow there", r.URL, ErrInvalid)
 	}
 	return found, c.checkEmpty(ctx, r)
 }
 
-// shallow reports whether a local repository is a shallow clone. git fetches no branch from one.
+// shallow reports whether a local repository is a shallow clone, from which git fetches no branch.
 func (c *Cache) shallow(ctx context.Context, dir string) bool {
 	text, err := line(c.plain.run(ctx, command{args: []string{"-C", dir, "rev-parse", "--is-shallow-repository"}}))
 	return err == nil && text == "true"
@@ -185,9 +186,9 @@ func (c *Cache) fetchedBefore(full string) bool {
 	return err == nil
 }
 
-// fetch fetches references, and forgets those that the remote lacks. git refuses the whole fetch for a missing one,
-// unless a pattern asks for it; exists says which are requested by name.
-func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, refs []string, exists func(ref string) bool) error {
+// fetch fetches references and deletes those that the remote no longer has. A missing reference requested by name
+// fails the whole fetch, so fetch uses a pattern unless exists reports true. Pass the file from lock.
+func (c *Cache) fetch(ctx context.Context, r Remote, lock *os.File, refs []string, exists func(ref string) bool) error {
 	if len(refs) == 0 {
 		return nil
 	}
@@ -199,7 +200,7 @@ func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, refs []strin
 		}
 		args = append(args, "+"+from+":"+to)
 	}
-	_, err := c.run(ctx, command{args: args, remote: &r, files: []*os.File{held}})
+	_, err := c.run(ctx, command{args: args, remote: &r, files: []*os.File{lock}})
 	return err
 }
 
@@ -232,14 +233,14 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 	if err := c.checkEmpty(ctx, r); err != nil {
 		return "", err
 	}
-	return "", fmt.Errorf("%s: HEAD names no branch: %w", r.URL, ErrNotExist)
+	return "", fmt.Errorf("%s: HEAD does not name a branch: %w", r.URL, ErrNotExist)
 }
 
-// maxListed limits the folder of a file to read, in bytes: some 200,000 entries.
+// maxListed limits the folder of a file to read, in bytes: about 200,000 entries.
 const maxListed = 8 << 20
 
-// ReadFile returns a regular file of a commit. Directories, links and missing paths are ErrNotExist; more than 1 MiB
-// is ErrTooLarge.
+// ReadFile returns a regular file of a commit. It returns ErrNotExist for directories, links and missing paths, and
+// ErrTooLarge for more than 1 MiB.
 func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("path %.200q: %w", name, ErrInvalid)
@@ -257,16 +258,16 @@ func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, erro
 	if err != nil && !errors.Is(err, ErrTooLarge) {
 		return nil, err
 	}
-	var held [3]object
+	var objects [3]object
 	for i, ask := range asked {
-		held[i], out = nextObject(ask, out)
+		objects[i], out = nextObject(ask, out)
 	}
-	switch file := held[2]; {
-	case held[0].kind != "commit":
-		return nil, fmt.Errorf("read %s: %s is no commit of the cache", name, commit)
-	case held[1].kind == "tree" && held[1].size > maxListed:
+	switch file := objects[2]; {
+	case objects[0].kind != "commit":
+		return nil, fmt.Errorf("read %s: %s is not a commit in the cache", name, commit)
+	case objects[1].kind == "tree" && objects[1].size > maxListed:
 		return nil, tooLarge("the folder of %s", name)
-	case !hasFile(held[1], path.Base(name)):
+	case !hasFile(objects[1], path.Base(name)):
 		return nil, fmt.Errorf("%s in %s: %w", name, commit, ErrNotExist)
 	case file.size > defaultOutput:
 		return nil, tooLarge("%s has more than %d bytes", name, defaultOutput)
@@ -280,7 +281,7 @@ func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, erro
 type object struct {
 	kind    string // such as blob; empty for none
 	size    int    // in bytes
-	content []byte // less than size if the output ended before
+	content []byte // shorter than size if the output was cut
 }
 
 func nextObject(asked string, out []byte) (object, []byte) {
@@ -296,14 +297,14 @@ func nextObject(asked string, out []byte) (object, []byte) {
 	if err != nil {
 		return object{}, nil
 	}
-	held := min(size, len(rest))
-	return object{kind: fields[1], size: size, content: rest[:held]}, rest[min(size+1, len(rest)):]
+	have := min(size, len(rest))
+	return object{kind: fields[1], size: size, content: rest[:have]}, rest[min(size+1, len(rest)):]
 }
 
 const idBytes = 20
 
-// hasFile reports whether a folder has a regular file of that name. Its entries are a mode, a space, a name, a NUL
-// byte and an id.
+// hasFile reports whether a tree object has a regular file of that name. An entry is a mode, a space, a name, a NUL
+// byte and a binary id.
 func hasFile(folder object, name string) bool {
 	if folder.kind != "tree" {
 		return false
@@ -330,7 +331,7 @@ func isFile(mode string) bool {
 	return false
 }
 
-// Files returns the mode, id and path of each wanted file.
+// Files returns a line of git ls-tree (mode, type, id, path) for each wanted file.
 func (c *Cache) Files(ctx context.Context, commit string, wanted func(path string) bool) (files []string, err error) {
 	list := command{args: []string{"ls-tree", "-r", "-z", "--full-tree"}, ids: []string{commit}}
 	err = c.each(ctx, list, func(entry string) error {
@@ -344,8 +345,8 @@ func (c *Cache) Files(ctx context.Context, commit string, wanted func(path strin
 
 const lockFile = "pawl.lock"
 
-// lock locks the cache for one writer among all goroutines and processes, until the file is closed: pass it to the
-// git process as well, so that a git that outlives a killed Pawl still holds it.
+// lock makes the caller the only writer among all goroutines and processes until it closes the file. Pass the file to
+// git, too: if Pawl is killed, git keeps the lock until it ends.
 func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	f, err := wait.Lock(ctx, filepath.Join(c.dir, lockFile), math.MaxInt64)
 	if err != nil {
@@ -369,7 +370,7 @@ func complete(dir string) error {
 	return nil
 }
 
-// clean removes a killed git's files under the lock.
+// clean removes the lock and temporary files of a killed git. The caller holds the cache's lock.
 func (c *Cache) clean() error {
 	var stale []string
 	for _, pattern := range []string{"*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {

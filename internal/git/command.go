@@ -21,7 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
-// program is git, alone or in its environment's repository.
+// program is the git executable with its environment, which may select a repository.
 type program struct {
 	exe string
 	env []string
@@ -33,12 +33,12 @@ func (p program) with(env ...string) program {
 
 type command struct {
 	args   []string
-	ids    []string   // full object ids, each perhaps after a ^, that follow args; others are ErrInvalid
-	paths  []string   // after the ids and a --
+	ids    []string   // full object ids after args, each optionally with a leading ^; others are ErrInvalid
+	paths  []string   // follow the ids and a --
 	env    []string   // in addition to the program's
 	stdin  string     // empty: standard input is empty
 	limit  int        // of output in bytes; 0 means defaultOutput
-	remote *Remote    // the server talked to, if any
+	remote *Remote    // the server that git talks to, or nil
 	files  []*os.File // more descriptors that git keeps open while it runs
 }
 
@@ -69,8 +69,7 @@ func Version(ctx context.Context) (string, error) {
 
 func line(out []byte, err error) (string, error) { return strings.TrimSpace(string(out)), err }
 
-// settings are passed to every git command with the highest precedence, so that nothing in a repository can
-// override them.
+// settings are passed to every git command. They have the highest precedence: no repository can override them.
 func settings() [][2]string {
 	s := [][2]string{
 		// No setting may start a program.
@@ -80,27 +79,27 @@ func settings() [][2]string {
 		// The same bytes on every machine.
 		{"core.autocrlf", "false"}, {"core.safecrlf", "false"}, {"core.symlinks", "true"}, {"core.fileMode", "true"},
 		{"core.ignoreCase", "false"}, {"core.quotePath", "false"}, {"core.untrackedCache", "false"}, {"core.splitIndex", "false"},
-		// Names that other systems read as .git are also refused here.
+		// Refuse names that other systems read as .git.
 		{"core.protectHFS", "true"}, {"core.protectNTFS", "true"},
 		// Objects must never be collected while an attempt borrows them.
 		{"gc.auto", "0"}, {"maintenance.auto", "false"},
 		{"submodule.recurse", "false"}, {"fetch.recurseSubmodules", "false"}, {"push.recurseSubmodules", "no"},
 		{"checkout.workers", "0"}, // one worker for each core; measured at a tenth of a full clone
 		{"protocol.allow", "never"},
-		// A transfer under 1,000 bytes a second for a minute is a dead connection.
+		// Give up a connection that transfers less than 1,000 bytes a second for a minute.
 		{"http.lowSpeedLimit", "1000"}, {"http.lowSpeedTime", "60"},
 		{"fetch.fsckObjects", "true"},
 	}
 	for _, fault := range harmless {
 		s = append(s, [2]string{"fetch.fsck." + fault, "ignore"}, [2]string{"fsck." + fault, "ignore"})
 	}
-	// Since git 2.44. An older fetch warns of the name, an older fsck would not start.
+	// Known since git 2.44. An older git fetch warns about it; an older git fsck would not start.
 	return append(s, [2]string{"fetch.fsck.largePathname", "ignore"})
 }
 
-// harmless are the faults of old commits and trees that GitHub keeps and that git reads without risk, by the names of
-// git-fsck(1). git takes paths such as .git/hooks out of no tree, whatever fsck says. Refused are: faults of .gitmodules
-// and .gitattributes, from which git reads addresses and sizes, and objects that it cannot read at all.
+// harmless lists faults of old commits and trees that GitHub accepts and git reads without risk, by their names in
+// git-fsck(1). Even with these ignored, git never checks out paths such as .git/hooks. Two kinds remain refused: faults
+// of .gitmodules and .gitattributes, from which git reads addresses and sizes, and objects that git cannot read.
 var harmless = []string{
 	"badDate", "badDateOverflow", "badEmail", "badFilemode", "badName", "badTagName", "badTimezone", "duplicateEntries", "emptyName", "extraHeaderEntry",
 	"fullPathname", "gitmodulesParse", "hasDot", "hasDotdot", "hasDotgit", "missingAuthor", "missingCommitter", "missingEmail",
@@ -108,8 +107,8 @@ var harmless = []string{
 	"multipleAuthors", "nulInCommit", "nullSha1", "treeNotSorted", "zeroPaddedDate", "zeroPaddedFilemode",
 }
 
-// environment is git's whole environment: no configuration of the machine or the user, no prompts, English
-// messages, and the network settings that an operator may need.
+// environment returns git's whole environment. It excludes the machine's and the user's configuration and prompts, fixes
+// the language to English, and passes on proxies and certificates.
 func environment(exe string) []string {
 	env := []string{
 		"PATH=" + filepath.Dir(exe) + ":/usr/local/bin:/usr/bin:/bin",
@@ -133,8 +132,8 @@ func environment(exe string) []string {
 	return env
 }
 
-// run executes git in a process group that dies with ctx. Output beyond the limit returns ErrTooLarge and the part
-// before.
+// run runs git in a process group that is killed when ctx ends. If the output exceeds the limit, run returns the part
+// before it and ErrTooLarge.
 func (p program) run(ctx context.Context, c command) ([]byte, error) {
 	out := &limited{limit: c.limit}
 	if c.limit == 0 {
@@ -150,7 +149,7 @@ func (p program) run(ctx context.Context, c command) ([]byte, error) {
 	return out.buf, nil
 }
 
-// each calls f with each NUL-terminated record of git's output. An error of f ends git.
+// each calls f for each NUL-terminated record of git's output. If f fails, each stops git and returns the error.
 func (p program) each(ctx context.Context, c command, f func(record string) error) error {
 	return p.eachUpTo(ctx, c, 0, f)
 }
@@ -212,8 +211,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// limited keeps the first limit bytes and stops the writer at the next one. It has no embedded buffer, whose
-// ReadFrom would bypass the limit.
+// limited stores the first limit bytes and fails at the next one. It does not embed bytes.Buffer, because ReadFrom
+// would bypass the limit.
 type limited struct {
 	buf   []byte
 	limit int
@@ -233,14 +232,14 @@ func (l *limited) Write(b []byte) (int, error) {
 type records struct {
 	f    func(string) error
 	end  byte
-	rest []byte // of a record whose end has not come
+	rest []byte // start of an unfinished record
 	err  error
 }
 
 func (r *records) Write(b []byte) (int, error) {
 	ends := bytes.IndexByte(b, r.end) >= 0
 	r.rest = append(r.rest, b...)
-	if !ends { // a long record costs no second look
+	if !ends { // do not search a long record again
 		return len(b), r.err
 	}
 	for r.err == nil {
@@ -254,33 +253,33 @@ func (r *records) Write(b []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	r.rest = append([]byte{}, r.rest...) // drop the passed records
+	r.rest = append([]byte{}, r.rest...) // free the finished records
 	return len(b), nil
 }
 
 // Kinds of errors, for errors.Is.
 var (
-	// ErrNotExist means that the path is not a regular file of the commit.
+	// ErrNotExist means that a commit has no regular file at a path, or that a remote's HEAD names no branch.
 	ErrNotExist = errors.New("no such file in the commit")
 	// ErrEmpty means that the repository has no branches.
 	ErrEmpty = errors.New("the repository is empty: push a first commit to it")
 	// ErrAuth means that the server refused the credential.
 	ErrAuth = errors.New("the git server refused the credential")
 	// ErrNotFound means a missing or invisible repository.
-	ErrNotFound = errors.New("the git server knows no such repository")
+	ErrNotFound = errors.New("the git server has no such repository")
 	// ErrUnavailable means that the network or the server failed; a retry may help.
 	ErrUnavailable = errors.New("the git server could not be reached")
 	// ErrRejected means that the branch has moved.
 	ErrRejected = errors.New("the branch has moved: fetch it and merge before pushing")
 	// ErrProtected means that a rule of the server forbids the push (protected branch, workflow permission, hook).
 	ErrProtected = errors.New("a rule of the repository forbids this push")
-	// ErrMalformed means that git refuses an object of the server for good.
+	// ErrMalformed means that git refuses an object of the server. A retry does not help.
 	ErrMalformed = errors.New("git refuses an object of the repository")
 	// ErrTooLarge means that a limit was exceeded.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnsafe means that git must not read something in the work tree.
+	// ErrUnsafe means that git must not read the work tree: it would hang, or read without end.
 	ErrUnsafe = errors.New("unsafe work tree")
-	// ErrInvalid means a name, address or id that git must not get.
+	// ErrInvalid means that an argument is not safe to pass to git: a name, an address or an id.
 	ErrInvalid = errors.New("not acceptable")
 )
 
@@ -288,7 +287,7 @@ var (
 type commandError struct {
 	op     string // the subcommand, such as "fetch"
 	stderr string // redacted
-	kind   error  // one of the errors above, or nil
+	kind   error  // one of the exported errors, or nil
 	cause  error  // the error of os/exec or the context
 }
 
@@ -348,7 +347,7 @@ func redact(s string, remote *Remote) string {
 	return userinfo.ReplaceAllString(secret.Redact(s), "${1}[redacted]@")
 }
 
-// unknownFault is how an older git warns of a setting for a newer one.
+// unknownFault begins an older git's warning about a setting of a newer git.
 const unknownFault = "warning: Skipping unknown msg id"
 
 func lastLines(text string, n int) string {

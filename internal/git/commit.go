@@ -52,7 +52,8 @@ func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	}))
 }
 
-// Merge merges two commits without a work tree. After conflicts it returns their paths and a tree with markers.
+// Merge merges two commits without a work tree. If they conflict, it returns the conflicting paths and a tree with
+// conflict markers.
 func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	args := []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"}
 	out, err := c.run(ctx, command{args: args, ids: []string{ours, theirs}})
@@ -66,7 +67,7 @@ func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, co
 	return fields[0], fields[1:], nil
 }
 
-// Subjects returns short ids and first lines of the last commits after since that touched a path.
+// Subjects returns "short id first line" of the last non-merge commits after since that changed a path, newest first.
 func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--no-merges", "--format=%h %s", fmt.Sprintf("--max-count=%d", most)}
 	out, err := c.run(ctx, command{args: args, ids: []string{"^" + since, to}, paths: []string{path}})
@@ -76,7 +77,7 @@ func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) 
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-// LastSubjects returns first lines of the last non-merge commits, newest first.
+// LastSubjects returns the first lines of the last non-merge commits, newest first.
 func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--no-merges", "--format=%s", fmt.Sprintf("--max-count=%d", most)}
 	out, err := c.run(ctx, command{args: args, ids: []string{commit}})
@@ -86,8 +87,8 @@ func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]st
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-// Authored are the last commits up to a commit, each as "short id first line, by author"; without those before since,
-// unless it is empty.
+// Authored returns the last commits up to a commit, each as "short id first line, by author". A since that is not empty
+// excludes its own history.
 func (c *Cache) Authored(ctx context.Context, since, to string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--format=%h %s, by %an", fmt.Sprintf("--max-count=%d", most)}
 	ids := []string{to}
@@ -106,8 +107,8 @@ func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	return err == nil && base == old, err
 }
 
-// Holds reports whether a commit is in another one's history, which the cache has completely: an unknown commit is
-// not.
+// Holds reports whether commit is in the history of tip. The cache has that history completely, so a commit that the
+// cache lacks is not in it.
 func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
 	if err := checkIDs(tip, commit); err != nil {
 		return false, err
@@ -118,8 +119,8 @@ func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
 	return c.IsAncestor(ctx, commit, tip)
 }
 
-// Changed is another commit's change of some lines of a file, numbered from 1 in the first commit: the parts of the
-// diff without context that touch them, at most limit bytes; empty for none.
+// Changed returns how the lines first to last of a file changed between two commits. Lines count from 1 in from. The
+// result has the hunks that touch them, without context and up to limit bytes; it is empty if there are none.
 func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last, limit int) (string, error) {
 	out, err := c.run(ctx, command{args: changedLines, ids: []string{from, to}, paths: []string{path}})
 	if err != nil && !errors.Is(err, ErrTooLarge) {
@@ -136,8 +137,8 @@ func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last,
 	return strings.ToValidUTF8(changed.String()[:min(changed.Len(), limit)], ""), nil
 }
 
-// touches reports whether a change of `many` lines from at on touches the lines from first to last. A change of no
-// lines adds some after at.
+// touches reports whether a hunk of `many` old lines, beginning at line `at`, touches the lines first to last. A hunk
+// without old lines adds lines after `at`.
 func touches(at, many, first, last int) bool {
 	if at > last {
 		return false
@@ -148,9 +149,9 @@ func touches(at, many, first, last int) bool {
 	return at+many > first
 }
 
-// MergeBase returns the newest common commit, or empty. It is cached.
+// MergeBase returns a best common ancestor, or empty if there is none. Results are cached.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
-	if a == b { // the usual case while the base has not moved
+	if a == b { // usual, while the base has not moved
 		return a, nil
 	}
 	both := [2]string{min(a, b), max(a, b)}
@@ -178,8 +179,8 @@ type change struct {
 	oldID, newID string // object ids; zeros for none
 }
 
-// maxChanges limits the files of a change. Measured with 200,000 small new files on two cores: Snapshot takes 17 s, all
-// that follows as long again.
+// maxChanges limits the files of a change. With 200,000 small new files on two cores, Snapshot took 17 s, and the rest
+// of an attempt's end took as long again.
 const maxChanges = 200_000
 
 type differences struct {
@@ -189,11 +190,12 @@ type differences struct {
 
 func (w *Workspace) treeOf(id string) string { return cmp.Or(w.trees[id], id) }
 
-// Same reports whether two trees or commits are known to have the same files.
+// Same reports whether two trees or commits are known to have the same files. Other checkouts' commits
+// count as different.
 func (w *Workspace) Same(a, b string) bool { return w.treeOf(a) == w.treeOf(b) }
 
-// changes are the paths that differ between two trees or commits, in git's order; the caller must not change the
-// list. More than 200,000 are ErrTooLarge. The last result is cached: an attempt's change is read several times.
+// changes returns the paths that differ between two trees or commits, in git's order. More than maxChanges are
+// ErrTooLarge. The last result is cached, since an attempt's change is read several times; do not modify it.
 func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, error) {
 	from, to = w.treeOf(from), w.treeOf(to)
 	if w.changed.from == from && w.changed.to == to {
@@ -244,15 +246,15 @@ func (w *Workspace) Paths(ctx context.Context, from, to string) (deleted, edited
 	return deleted, edited, added, err
 }
 
-// patch makes git write the difference of two trees as a patch, independent of configuration; changedLines without
-// context, also of binary files.
+// patch makes git write the difference of two trees as a patch, independent of configuration. changedLines omits
+// context and treats binary files as text.
 var (
 	patch = []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color",
 		"--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"}
 	changedLines = slices.Concat(patch, []string{"--text", "-U0"})
 )
 
-// Diff returns the unified diff of two trees or commits, cut at a line before limit bytes.
+// Diff returns the unified diff of two trees or commits, cut after the last line that fits into limit bytes.
 func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (string, error) {
 	out, err := w.run(ctx, command{args: patch, ids: []string{from, to}, limit: limit})
 	if errors.Is(err, ErrTooLarge) {

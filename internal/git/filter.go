@@ -11,17 +11,18 @@ import (
 	"strings"
 )
 
-// maxPointer is the size of the largest pointer of Git LFS in bytes, by its specification.
+// maxPointer is the largest size of a Git LFS pointer in bytes (Git LFS specification).
 const maxPointer = 1024
 
-// pointer matches a pointer of Git LFS, by its specification, and of its two earlier names.
+// pointer matches a Git LFS pointer, also under the two earlier names of Git LFS (Git LFS specification).
 var pointer = regexp.MustCompile(`^version https?://\S+\n(ext-\d+-\S+ sha256:[0-9a-f]{64}\n)*oid sha256:[0-9a-f]{64}\nsize \d+\n?$`)
 
-// lfs is the filter of files in Git LFS.
+// lfs is the value of the filter attribute of files in Git LFS.
 const lfs = "lfs"
 
-// Unfiltered lists the changed regular files whose attribute filter names a program, such as Git LFS or an encryption.
-// Pawl runs no filter: a commit would hold their contents raw. Pointers of Git LFS and empty files may be committed.
+// Unfiltered lists the changed regular files whose filter attribute names a program, such as Git LFS or an encryption.
+// Pawl runs no filters, so a commit would contain the unconverted files. Git LFS pointers and empty files under Git LFS
+// may be committed.
 func (w *Workspace) Unfiltered(ctx context.Context, from, tree string) ([]Left, error) {
 	changes, err := w.changes(ctx, from, tree)
 	if err != nil {
@@ -59,7 +60,7 @@ func (w *Workspace) Unfiltered(ctx context.Context, from, tree string) ([]Left, 
 
 func reasonOf(filter string) string {
 	if filter == lfs {
-		return "Git LFS keeps this file, and Pawl uploads nothing there"
+		return "Git LFS stores this file, and Pawl does not upload to Git LFS"
 	}
 	return fmt.Sprintf("Pawl does not run filter=%.50s of .gitattributes", filter)
 }

@@ -117,7 +117,7 @@ func (w *Workspace) sinceTag(ctx context.Context, commit string, recent []ancest
 	return slices.Concat(recent[:last+1], deep), nil
 }
 
-// ancestors are a commit and up to most before it, without what more arguments of rev-list exclude.
+// ancestors returns a commit with its ancestors, up to most commits. Further arguments of rev-list may exclude some.
 func (w *Workspace) ancestors(ctx context.Context, most int, commit string, more ...string) (commits []ancestor, err error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (w *Workspace) ancestors(ctx context.Context, most int, commit string, more
 	return commits, nil
 }
 
-// packed is what the packs of the cache hold, in bytes. Hardly anything is outside of them.
+// packed returns the size of the cache's packs in bytes. Almost all objects are in packs.
 func (c *Cache) packed() (sum int64, err error) {
 	packs, err := filepath.Glob(filepath.Join(c.dir, "objects", "pack", "*.pack"))
 	for _, pack := range packs {
@@ -160,15 +160,14 @@ func (c *Cache) hasTags() bool {
 	return err == nil && len(some) > 0
 }
 
-// tags are the tags of the cache that refer to commits, in the order of their names, and that more arguments of
-// for-each-ref select.
+// tags returns the cache's tags of commits, sorted by name. Further arguments of for-each-ref may select some.
 func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error) {
 	if !c.hasTags() {
 		return nil, nil
 	}
 	args := append([]string{"for-each-ref", "--format=%(refname) %(objectname) %(objecttype) %(*objectname) %(*objecttype)"}, more...)
 	err = c.eachUpTo(ctx, command{args: append(args, "refs/tags")}, '\n', func(line string) error {
-		f := strings.Split(strings.TrimRight(line, " "), " ") // a tag's name may hold other blanks
+		f := strings.Split(strings.TrimRight(line, " "), " ") // a tag's name may contain other white space
 		last := len(f) - 1
 		if last < 2 || f[last] != "commit" {
 			return nil
@@ -179,8 +178,8 @@ func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error)
 	return all, err
 }
 
-// pack copies only the branch's history into the agent's git directory. It does not compress again: that would take
-// longer than the saved disk space is worth.
+// pack copies only the branch's history into the agent's git directory. It does not compress again, because the saved
+// disk space is not worth the time.
 func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, dot string) error {
 	var wanted strings.Builder
 	ends := past.ends()
@@ -258,18 +257,18 @@ func (w *Workspace) writeRefs(ctx context.Context, spec CheckoutSpec, past histo
 const (
 	tagsEach   = 10 * time.Minute // builds do not need newer tags
 	tagsTime   = 2 * time.Minute
-	tagsRest   = time.Hour        // after an error
-	tagsAtOnce = 1000             // git posts up to six names a tag; above 1 MiB it sends chunks, which some servers refuse
-	tagsHold   = 20 * time.Second // time with the lock for tagsAtOnce tags; a thousand of 30,000 took 5 s
+	tagsRetry  = time.Hour        // after an error
+	tagsAtOnce = 1000             // git posts up to six names a tag; over 1 MiB it sends chunks, which some servers refuse
+	tagsLocked = 20 * time.Second // longest time with the lock, for tagsAtOnce tags; 1,000 of 30,000 took 5 s
 )
 
-// FetchTags fetches the remote's tags of commits in the cache, unless it did so within tagsEach. It fetches no other
-// commit. Attempts can do without new tags.
+// FetchTags fetches the remote's tags of commits in the cache, at most once in tagsEach. It fetches no further commits.
+// Callers may ignore the error, since attempts can do without new tags.
 func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
-	stamp := filepath.Join(c.dir, "pawl.tags") // its time is when the tags were fetched last
+	stamp := filepath.Join(c.dir, "pawl.tags") // its modification time is the last fetch, or later after an error
 	if info, err := os.Stat(stamp); err == nil {
 		wait := tagsEach - time.Since(info.ModTime())
-		if wait > 0 && wait <= tagsEach+tagsRest { // otherwise the clock was set back
+		if wait > 0 && wait <= tagsEach+tagsRetry { // otherwise the clock was set back
 			return nil
 		}
 	}
@@ -278,13 +277,13 @@ func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, tagsTime)
 	defer cancel()
-	there, err := c.remoteTags(bounded, r)
-	some := len(there) > 0 || c.hasTags()
+	remote, err := c.remoteTags(bounded, r)
+	some := len(remote) > 0 || c.hasTags()
 	if err == nil && some {
-		err = c.takeTags(bounded, r, there)
+		err = c.takeTags(bounded, r, remote)
 	}
 	if err != nil && ctx.Err() == nil {
-		later := time.Now().Add(tagsRest)
+		later := time.Now().Add(tagsRetry)
 		err = errors.Join(fmt.Errorf("fetch tags: %w", err), os.Chtimes(stamp, later, later))
 	}
 	return err
@@ -316,20 +315,20 @@ func (c *Cache) remoteTags(ctx context.Context, r Remote) (map[string]tag, error
 	for _, t := range all {
 		ids.WriteString(t.commit + "\n")
 	}
-	here := map[string]bool{}
+	local := map[string]bool{}
 	check := command{args: []string{"cat-file", "--batch-check"}, stdin: ids.String()}
 	err = c.eachUpTo(ctx, check, '\n', func(line string) error {
 		if f := strings.Fields(line); len(f) == 3 && f[1] == "commit" { // id, type, size
-			here[f[0]] = true
+			local[f[0]] = true
 		}
 		return nil
 	})
-	maps.DeleteFunc(all, func(_ string, t tag) bool { return !here[t.commit] })
+	maps.DeleteFunc(all, func(_ string, t tag) bool { return !local[t.commit] })
 	return all, err
 }
 
 // takeTags makes the cache's tags equal the remote's.
-func (c *Cache) takeTags(ctx context.Context, r Remote, there map[string]tag) error {
+func (c *Cache) takeTags(ctx context.Context, r Remote, wanted map[string]tag) error {
 	old := map[string]string{} // reference → id
 	list := command{args: []string{"for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"}}
 	err := c.eachUpTo(ctx, list, '\n', func(line string) error {
@@ -342,11 +341,11 @@ func (c *Cache) takeTags(ctx context.Context, r Remote, there map[string]tag) er
 	}
 	var remove, point, fetch []string
 	for ref := range old {
-		if _, ok := there[ref]; !ok {
+		if _, ok := wanted[ref]; !ok {
 			remove = append(remove, "delete "+ref)
 		}
 	}
-	for ref, t := range there {
+	for ref, t := range wanted {
 		switch {
 		case old[ref] == t.id:
 		case t.annotated():
@@ -360,7 +359,7 @@ func (c *Cache) takeTags(ctx context.Context, r Remote, there map[string]tag) er
 	for _, step := range []struct {
 		args, lines []string
 	}{
-		{local, remove}, // first: a new tag may use a removed name as its folder
+		{local, remove}, // first, because a new tag may use a removed name as its folder
 		{local, point},
 		{remote, fetch},
 	} {
@@ -373,16 +372,16 @@ func (c *Cache) takeTags(ctx context.Context, r Remote, there map[string]tag) er
 	return nil
 }
 
-// locked runs git with the cache's lock, for at most tagsHold.
+// locked runs git with the cache's lock, for at most tagsLocked.
 func (c *Cache) locked(ctx context.Context, do command) error {
-	ctx, cancel := context.WithTimeout(ctx, tagsHold)
+	ctx, cancel := context.WithTimeout(ctx, tagsLocked)
 	defer cancel()
-	held, err := c.lock(ctx)
+	lock, err := c.lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer held.Close()
-	do.files = []*os.File{held}
+	defer lock.Close()
+	do.files = []*os.File{lock}
 	_, err = c.run(ctx, do)
 	return err
 }

@@ -17,18 +17,18 @@ import (
 )
 
 var (
-	// ErrDamaged: the cache was damaged again soon after it was replaced. The cause is likely to be the disk.
+	// ErrDamaged means that the cache was damaged again soon after it was replaced, probably by its disk.
 	ErrDamaged = errors.New("the clone on this server is damaged again after it was replaced: check its disk")
 
-	errBorrowed = errors.New("the clone on this server is damaged; Pawl replaces it when no attempt uses it any more")
+	errBorrowed = errors.New("the clone on this server is damaged; Pawl replaces it once no attempt uses it")
 	errUnknown  = errors.New("the clone on this server may be damaged: Pawl could not check it")
 )
 
 // Our choice.
 const (
 	checkEach   = 10 * time.Minute // between two checks of one cache
-	checkTime   = 2 * time.Minute  // for one check: git reads some GB in it
-	replaceEach = time.Hour        // between two replacements of one cache, which fetch the repository whole
+	checkTime   = 2 * time.Minute  // for one check; git reads several GB in that time
+	replaceEach = time.Hour        // between two replacements of one cache, each of which fetches the whole repository
 )
 
 // finding is the result of a check.
@@ -44,9 +44,9 @@ const (
 // Damaged returns the folder that a damaged cache is renamed to before it is deleted. A killed process may leave it.
 func Damaged(dir string) string { return dir + ".damaged" }
 
-// Mend deletes a damaged cache after an error without another explanation, and reports whether it did. The next Open
-// creates an empty one. While attempts borrow objects from the cache, it stays. Mend does not wait for another
-// goroutine's or process's check of the same cache.
+// Mend checks a cache after an error that nothing else explains, deletes a damaged one, and reports whether it did.
+// The next Open creates an empty cache. Mend never deletes a cache that attempts borrow objects from. If another
+// goroutine or process is checking the cache, Mend returns false at once.
 func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	if ctx.Err() != nil || explained(cause) {
 		return false, nil
@@ -58,7 +58,7 @@ func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	if errors.Is(err, wait.ErrLocked) {
 		return false, nil
 	}
-	if err != nil && !containsAny(err.Error(), shortages) { // something else is in its place
+	if err != nil && !containsAny(err.Error(), shortages) { // something other than a file is at its path
 		err = os.RemoveAll(dir + ".checked")
 		if err == nil {
 			log, err = wait.Lock(ctx, dir+".checked", 0)
@@ -106,7 +106,7 @@ func look(ctx context.Context, dir string, log *os.File) (found finding, why err
 	return found, errors.Join(why, last.write(log))
 }
 
-// counts reports whether the result is recent enough to skip a check. A replaced cache has no result yet.
+// counts reports whether the result is recent enough to skip a check. After a replacement there is no result.
 func (c lastCheck) counts() bool {
 	switch c.found {
 	case sound, unknown, damaged:
@@ -146,7 +146,7 @@ func (c lastCheck) write(log *os.File) error {
 	return err
 }
 
-// ago returns the time since then. After the clock was set back, then lies in the future and counts as equally far away.
+// ago returns the time since then. A time in the future, after the clock was set back, counts as equally far away.
 func ago(then time.Time) time.Duration { return time.Since(then).Abs() }
 
 // replace deletes a damaged cache that no attempt uses.
@@ -156,13 +156,13 @@ func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 	}
 	// If the lock file cannot be opened, it is damaged too, and no process holds it.
 	for _, name := range []string{lockFile, borrowFile} {
-		// A process that is being started holds copies of all open files for some milliseconds.
-		held, err := wait.Lock(ctx, filepath.Join(dir, name), time.Second)
+		// Wait a second: a starting process briefly has copies of all open files, and thus of their locks.
+		lock, err := wait.Lock(ctx, filepath.Join(dir, name), time.Second)
 		if errors.Is(err, wait.ErrLocked) {
 			return damaged, errBorrowed
 		}
 		if err == nil {
-			defer held.Close()
+			defer lock.Close()
 		}
 	}
 	gone := Damaged(dir)
@@ -178,7 +178,7 @@ func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 
 const borrowFile = "pawl.borrowed"
 
-// borrow keeps a cache from being replaced until the returned file is closed. Checkouts share the lock.
+// borrow keeps a cache from being replaced until the returned file is closed. Any number of checkouts may borrow.
 func borrow(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, borrowFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -201,8 +201,8 @@ func explained(err error) bool {
 	return !ofFile
 }
 
-// check looks for what does not belong into a cache, for missing objects and broken references, and at every object. At
-// last it changes a reference.
+// check looks for foreign files, missing objects and broken references, and reads every object. Finally it tries to
+// write a reference.
 func check(ctx context.Context, dir string) (finding, error) {
 	if foreign(dir) {
 		return damaged, nil
@@ -233,10 +233,10 @@ func check(ctx context.Context, dir string) (finding, error) {
 	return sound, nil
 }
 
-// foreign reports whether a cache is no folder, or contains something other than folders and regular files, or files
-// where git has folders only. git and Pawl make none of these.
+// foreign reports whether a cache is not a folder, contains anything other than folders and regular files, or has files
+// where git has only folders. Neither git nor Pawl creates these.
 func foreign(dir string) bool {
-	info, err := os.Stat(dir) // an operator may have moved it and left a link
+	info, err := os.Stat(dir) // an operator may have moved the cache and left a link
 	if err != nil || !info.IsDir() {
 		return true
 	}
@@ -255,11 +255,11 @@ func foreign(dir string) bool {
 	return errors.Is(err, errForeign)
 }
 
-var errForeign = errors.New("it does not belong into a cache")
+var errForeign = errors.New("it does not belong in a cache")
 
-// tryFiles opens a cache's files as Open and Checkout do. A lock in use is no error.
+// tryFiles opens a cache's files as Open and Checkout do. A locked cache counts as sound.
 func tryFiles(ctx context.Context, dir string) (finding, error) {
-	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), time.Second) // another process may be making the cache
+	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), time.Second) // another process may be creating the cache
 	if errors.Is(err, wait.ErrLocked) {
 		return sound, nil
 	}
@@ -306,8 +306,8 @@ func tryReference(ctx context.Context, p program, dir string) error {
 	return nil
 }
 
-// shortages are texts of errno(3), which Go writes in lower case, and of git for a lack of memory, processes, open files,
-// room or permission.
+// shortages are parts of error messages about a lack of memory, processes, open files, disk space or permission. They
+// omit first letters, because Go writes the texts of errno(3) in lower case and git does not.
 var shortages = []string{
 	"ut of memory", "annot allocate memory", "esource temporarily unavailable", "oo many open files", "ermission denied", "o space left on device",
 	"uota exceeded", "ead-only file system",
@@ -319,7 +319,7 @@ func judge(err error) finding {
 	switch {
 	case err == nil:
 		return sound
-	case errors.Is(err, ErrTooLarge): // a list of faults
+	case errors.Is(err, ErrTooLarge): // a long list of faults
 		return damaged
 	case !ofGit, containsAny(failed.stderr, shortages):
 		return unknown

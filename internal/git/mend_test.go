@@ -295,11 +295,11 @@ func TestTwoProcessesReplaceACacheOnce(t *testing.T) {
 	if n := replaced.Load(); n != 1 {
 		t.Errorf("replaced %d times, want once", n)
 	}
-	held, err := wait.Lock(t.Context(), c.dir+".checked", 0)
+	lock, err := wait.Lock(t.Context(), c.dir+".checked", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	held.Close()
+	lock.Close()
 }
 
 func TestADamagedCacheIsNotTheFaultOfTheFilesOfAnAttempt(t *testing.T) {

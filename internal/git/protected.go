@@ -9,28 +9,29 @@ import (
 	"strings"
 )
 
-// Withhold removes paths from the work tree until Restore, and returns those that existed. They are slash-separated
-// and relative. It follows no link in a path out of the work tree.
-func (w *Workspace) Withhold(paths []string) (held []string, err error) {
+// Withhold removes slash-separated relative paths from the work tree until Restore, and returns those that existed. It
+// does not follow links out of the work tree.
+func (w *Workspace) Withhold(paths []string) (withheld []string, err error) {
 	root, err := os.OpenRoot(w.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("withhold: %w", err)
 	}
 	defer root.Close()
 	for _, p := range paths {
-		if !there(root, p) {
+		if !exists(root, p) {
 			continue
 		}
 		if err := root.RemoveAll(p); err != nil {
-			return held, fmt.Errorf("withhold %s: %w", p, err)
+			return withheld, fmt.Errorf("withhold %s: %w", p, err)
 		}
-		held = append(held, p)
+		withheld = append(withheld, p)
 	}
-	return held, nil
+	return withheld, nil
 }
 
-// there reports whether a path is in the work tree itself. Files behind a link are not the repository's.
-func there(root *os.Root, p string) bool {
+// exists reports whether a path exists in the work tree without passing a link. Files behind a link are not the
+// repository's.
+func exists(root *os.Root, p string) bool {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 		if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
 			return false
@@ -43,13 +44,13 @@ func there(root *os.Root, p string) bool {
 // maxRestored limits the list of restored paths, in bytes.
 const maxRestored = 4 << 20
 
-// Restore resets paths to their start: changed ones are restored, new ones removed, deleted ones returned. It
-// returns those that replaced something, which is lost.
+// Restore resets paths to their content at the start of the attempt: it restores changed and deleted files and removes
+// new ones. It returns the paths where it discarded something.
 func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []string, err error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	replaced, err = w.Withhold(paths) // git itself replaces links by folders
+	replaced, err = w.Withhold(paths) // git checkout would replace links by folders
 	if err != nil {
 		return replaced, fmt.Errorf("restore: %w", err)
 	}
@@ -67,8 +68,8 @@ func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []str
 	return replaced, nil
 }
 
-// Without is tree with every protected path as in base: changed ones restored, new ones removed, deleted ones
-// returned. It also returns the undone paths. A file in the place of a protected path's directory is undone, too.
+// Without returns tree with every protected path as in base, and the paths that it reset. If a file replaced a
+// directory of protected paths, that file is reset, too.
 func (w *Workspace) Without(ctx context.Context, tree, base string, protected func(path string) bool) (string, []string, error) {
 	changes, err := w.changes(ctx, base, tree)
 	if err != nil {
@@ -99,7 +100,7 @@ func (w *Workspace) Without(ctx context.Context, tree, base string, protected fu
 	return restored, paths, err
 }
 
-// With is tree with other contents of some regular files.
+// With returns tree with other contents for some regular files.
 func (w *Workspace) With(ctx context.Context, tree string, contents map[string][]byte) (string, error) {
 	var entries strings.Builder
 	for path, content := range contents {
@@ -115,7 +116,7 @@ func (w *Workspace) With(ctx context.Context, tree string, contents map[string][
 	return w.rewrite(ctx, tree, entries.String())
 }
 
-// rewrite is tree with replaced entries (in the format of update-index --index-info), through a separate index.
+// rewrite returns tree with replaced entries, given in the format of update-index --index-info. It uses a separate index.
 func (w *Workspace) rewrite(ctx context.Context, tree, entries string) (id string, err error) {
 	err = w.withIndex(ctx, tree, func(_ string, env []string) error {
 		update := []string{"update-index", "--add", "--replace", "-z", "--index-info"}
@@ -128,7 +129,8 @@ func (w *Workspace) rewrite(ctx context.Context, tree, entries string) (id strin
 	return id, err
 }
 
-// withIndex calls do with an index of its own that holds a tree, which env names. It is in dir, and gone afterwards.
+// withIndex calls do with a temporary index of a tree, which env selects. It deletes dir, which has the index,
+// afterwards.
 func (w *Workspace) withIndex(ctx context.Context, tree string, do func(dir string, env []string) error) error {
 	dir, err := os.MkdirTemp(w.root, "index")
 	if err != nil {

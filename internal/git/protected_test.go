@@ -11,11 +11,11 @@ import (
 
 func TestWithheldFilesComeBackAsTheyWere(t *testing.T) {
 	w := checkout(t, map[string]string{"a.json": "{}", "dir/plugin.js": "x", "dir/deep/y": "y", "conf/.env": "A=1", "conf/keep": "k", "main.go": "m"})
-	held, err := w.Withhold([]string{"a.json", "dir", "conf/.env", "missing", "main.go/x"})
-	if d := cmp.Diff([]string{"a.json", "dir", "conf/.env"}, held); err != nil || d != "" {
+	withheld, err := w.Withhold([]string{"a.json", "dir", "conf/.env", "missing", "main.go/x"})
+	if d := cmp.Diff([]string{"a.json", "dir", "conf/.env"}, withheld); err != nil || d != "" {
 		t.Fatal(d, err)
 	}
-	for _, p := range held {
+	for _, p := range withheld {
 		if _, err := os.Lstat(filepath.Join(w.Dir, p)); !os.IsNotExist(err) {
 			t.Errorf("%s is still there: %v", p, err)
 		}
@@ -31,7 +31,7 @@ func TestWithheldFilesComeBackAsTheyWere(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(w.Dir, "conf")); err != nil {
 		t.Fatal(err)
 	}
-	replaced, err := w.Restore(t.Context(), held)
+	replaced, err := w.Restore(t.Context(), withheld)
 	if d := cmp.Diff([]string{"a.json", "dir"}, replaced); err != nil || d != "" {
 		t.Fatal(d, err)
 	}
@@ -52,8 +52,8 @@ func TestALinkOfTheRepositoryIsNotFollowed(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(w.Dir, ".gemini")); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := w.Withhold([]string{".gemini/.env"}); err != nil || held != nil {
-		t.Errorf("held %q: %v", held, err)
+	if withheld, err := w.Withhold([]string{".gemini/.env"}); err != nil || withheld != nil {
+		t.Errorf("withheld %q: %v", withheld, err)
 	}
 	if _, err := os.Stat(filepath.Join(outside, ".env")); err != nil {
 		t.Error(err)

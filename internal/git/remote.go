@@ -22,17 +22,18 @@ type Remote struct {
 	URL string
 	// Token is an installation token. Empty means no authentication.
 	//
-	// It reaches git as a configuration file that exists only in memory: not in the arguments or the environment,
-	// which other processes can list, and not on disk.
+	// git reads it from a configuration file in memory. It never appears in arguments or the environment, which other
+	// processes can list, or on disk.
 	Token string
 }
 
-// basic is the token in the form of RFC 7617, with GitHub's documented user name for installation tokens.
+// basic returns the credential for HTTP basic authentication (RFC 7617), with GitHub's documented user name for
+// installation tokens.
 func (r *Remote) basic() string {
 	return base64.StdEncoding.EncodeToString([]byte("x-access-token:" + r.Token))
 }
 
-// check refuses addresses that git would read differently. The result is nil for a local path.
+// check refuses addresses that git would read differently. It returns nil for a local path.
 func (r *Remote) check() (*url.URL, error) {
 	if strings.ContainsAny(r.URL, "\x00\r\n") || strings.ContainsAny(r.Token, "\x00\r\n\"\\") {
 		return nil, fmt.Errorf("remote with control characters: %w", ErrInvalid)
@@ -42,10 +43,10 @@ func (r *Remote) check() (*url.URL, error) {
 	}
 	u, err := url.Parse(r.URL)
 	if err != nil || !isWeb(u) {
-		return nil, fmt.Errorf("remote %q: %w: it takes an https address or an absolute path", redact(r.URL, r), ErrInvalid)
+		return nil, fmt.Errorf("remote %q: %w: use an https address or an absolute path", redact(r.URL, r), ErrInvalid)
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("remote %s: %w: the address must not hold a credential", u.Redacted(), ErrInvalid)
+		return nil, fmt.Errorf("remote %s: %w: the address must not contain a credential", u.Redacted(), ErrInvalid)
 	}
 	return u, nil
 }
@@ -59,7 +60,8 @@ func isWeb(u *url.URL) bool {
 	return false
 }
 
-// environment is git's environment for the remote. fd is git's number of secret, which is nil without a token.
+// environment returns git's environment for the remote. fd is the descriptor under which git gets secret, which is nil
+// without a token.
 func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) {
 	u, err := r.check()
 	if err != nil {
@@ -76,7 +78,7 @@ func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) 
 	if secret, err = memoryFile(text); err != nil {
 		return nil, nil, err
 	}
-	// Every process of git opens the file again, hence the path.
+	// A path, because every git process opens the file again.
 	return append(env, fmt.Sprintf("GIT_CONFIG_GLOBAL=/proc/self/fd/%d", fd)), secret, nil
 }
 
@@ -93,8 +95,8 @@ func memoryFile(text string) (*os.File, error) {
 	return f, nil
 }
 
-// fullRef is name as a full reference: a branch gets refs/heads/, a name that starts with refs/ stays. The rules
-// are those in git-check-ref-format(1).
+// fullRef returns a full reference: it adds refs/heads/ unless the name begins with refs/. It refuses names by the rules
+// of git-check-ref-format(1).
 func fullRef(name string) (string, error) {
 	full := name
 	if !strings.HasPrefix(name, "refs/") {
@@ -133,8 +135,8 @@ func validRef(full string) bool {
 	return true
 }
 
-// cacheRef is the cache's name of a fetched reference. Each has its own folder, because a branch a that was
-// replaced by a branch a/b could not be stored otherwise.
+// cacheRef returns the cache's name for a fetched reference. Its hash makes names independent: otherwise branch a/b
+// could not be stored after branch a was deleted at the remote.
 func cacheRef(full string) string {
 	_, end := halves(full)
 	return cachePrefix(full) + end
@@ -145,14 +147,14 @@ func cachePrefix(full string) string {
 	return "refs/pawl/" + hex.EncodeToString(sum[:16]) + "-"
 }
 
-// pattern requests a reference that may be missing, without an error then. It also brings the few references with
-// more in the middle of the name, which are ignored.
+// pattern requests a reference that may be missing without failing the fetch. It also fetches the few references with
+// additional characters in the middle of the name, which are ignored.
 func pattern(full string) (from, to string) {
 	start, end := halves(full)
 	return start + "*" + end, cachePrefix(full) + "*" + end
 }
 
-// halves cuts a reference in the middle of the longest part of its name: few others share both ends.
+// halves cuts a reference in the middle of the longest part of its name, so that few other names share both ends.
 func halves(full string) (start, end string) {
 	parts := strings.Split(full, "/")
 	cut, longest, at := 0, -1, 0
@@ -173,7 +175,7 @@ var idPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 func checkIDs(ids ...string) error {
 	for _, id := range ids {
 		if !idPattern.MatchString(id) {
-			return fmt.Errorf("object id %.80q: %w: it takes 40 hexadecimal digits", id, ErrInvalid)
+			return fmt.Errorf("object id %.80q: %w: use 40 hexadecimal digits", id, ErrInvalid)
 		}
 	}
 	return nil
@@ -182,9 +184,9 @@ func checkIDs(ids ...string) error {
 // Push moves a branch of the remote from expectOld to the cache's commit sha. An empty expectOld means that the
 // branch does not exist yet.
 //
-// It only moves a branch forward, and only from expectOld; otherwise the answer is ErrRejected and nothing changed.
-// A branch that is already at sha is fine, so a push may be repeated after a crash. Other answers of a server are
-// ErrProtected, ErrAuth, ErrNotFound and ErrUnavailable. The caller must avoid the default branch.
+// It only moves a branch forward, and only from expectOld; otherwise it returns ErrRejected and changes nothing. A push
+// may be repeated after a crash: a branch that is already at sha is no error. Other errors are ErrProtected, ErrAuth,
+// ErrNotFound and ErrUnavailable. The caller must not pass the default branch.
 func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld string) error {
 	if err := checkIDs(sha); err != nil {
 		return fmt.Errorf("push: %w", err)
@@ -206,12 +208,12 @@ func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld strin
 		}
 	}
 	// The lease makes the server compare the old value when it sets the new one. It would also permit a rewrite,
-	// which the check above excludes.
+	// which the IsAncestor check excludes.
 	return c.push(ctx, r, branch, "--force-with-lease="+ref+":"+expectOld, sha+":"+ref)
 }
 
-// PushSide sets a reference below refs/pawl/, which no branch or pull request shows, whatever its value. An empty
-// commit removes it.
+// PushSide sets a reference below refs/pawl/ by force. GitHub shows these references nowhere. An empty sha deletes the
+// reference.
 func (c *Cache) PushSide(ctx context.Context, r Remote, sha, ref string) error {
 	full, err := sideRef(sha, ref)
 	if err != nil {
@@ -234,8 +236,8 @@ func sideRef(sha, ref string) (string, error) {
 	return full, checkIDs(sha)
 }
 
-// push pushes, and finds out why that failed: with --porcelain git prints a line "!\tfrom:to\t[rejected] (why)" for
-// a reference that was not updated.
+// push pushes and classifies a failure: with --porcelain, git prints "!\tfrom:to\t[rejected] (why)" for a reference
+// that was not updated.
 func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string) error {
 	args := []string{"push", "--porcelain", "--no-verify", force, "--", r.URL, refspec}
 	out, err := c.run(ctx, command{args: args, remote: &r})
@@ -260,15 +262,15 @@ func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string)
 			continue
 		}
 		if kind == ErrProtected && said != "" {
-			why += "; " + said // it names the broken rules
+			why += "; " + said // names the broken rules
 		}
 		return fmt.Errorf("push to %s: %w: %s", name, kind, why)
 	}
 	return fmt.Errorf("push to %s: %w", name, err)
 }
 
-// rejection is the kind of a refused reference. "[rejected]" is git's decision, "[remote rejected]" the server's:
-// the branch moved at the same moment, a rule forbids it, or the server has trouble.
+// rejection classifies a refused reference; nil if it was not refused. "[rejected]" is git's decision. "[remote
+// rejected]" is the server's: the branch just moved, a rule forbids the push, or the server has a problem.
 func rejection(why string) error {
 	if strings.HasPrefix(why, "[rejected]") {
 		return ErrRejected

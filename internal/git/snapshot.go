@@ -17,8 +17,8 @@ import (
 // Snapshot is the work tree as git would commit it.
 type Snapshot struct {
 	Tree string // id of the tree
-	// Left are things in the work tree that are not in the tree, unordered and at most maxLeft. The commit's former
-	// content at such a path is still there.
+	// Left lists up to maxLeft paths of the work tree that Tree leaves out, unordered. Tree has the previous commit's
+	// content at these paths, if any.
 	Left []Left
 }
 
@@ -27,16 +27,15 @@ type Left struct {
 	Reason string
 }
 
-// maxLeft limits how many are reported by name.
+// maxLeft limits Snapshot.Left.
 const maxLeft = 100
 
-// Snapshot writes the tree of the checkout as it is now: all files that are not ignored, committed
-// or not. Files that cannot be part of a repository, or would harm who checks it out, are left out and
-// reported: other repositories inside, links that lead out of the tree, pipes, sockets, devices, unreadable
-// files, names that some system takes for .git, and files beyond the limits on bytes.
+// Snapshot writes the checkout's current files as a tree, committed or not, except ignored ones. It leaves out and
+// reports files that cannot be in a repository or would harm users who check it out: nested repositories, links out of
+// the tree, pipes, sockets, devices, unreadable files, names that some systems read as .git, and files beyond the size
+// limits.
 //
-// More files than the limits allow are ErrTooLarge. A tree that would
-// make git hang or read without end is ErrUnsafe.
+// Too many changed files are ErrTooLarge. A work tree that would make git hang or read without end is ErrUnsafe.
 func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
 	slow := fmt.Errorf("%w: git did not finish reading it within %s", ErrUnsafe, w.limits.time)
 	ctx, cancel := context.WithTimeoutCause(ctx, w.limits.time, slow)
@@ -55,7 +54,7 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	case err != nil, !info.IsDir():
 		return Snapshot{}, fmt.Errorf("%w: the checkout itself was removed or replaced", ErrUnsafe)
 	case info.Mode()&0o500 != 0o500:
-		return Snapshot{}, fmt.Errorf("%w: the checkout itself may not be entered or read any more (mode %o)", ErrUnsafe, info.Mode().Perm())
+		return Snapshot{}, fmt.Errorf("%w: the checkout itself can no longer be entered or read (mode %o)", ErrUnsafe, info.Mode().Perm())
 	}
 	root, err := os.OpenRoot(w.Dir)
 	if err != nil {
@@ -87,7 +86,7 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	return Snapshot{Tree: tree, Left: s.left}, err
 }
 
-// Ignored are the work tree's ignored files and folders; a folder is one entry if all of it is ignored.
+// Ignored returns the work tree's ignored files and folders. A fully ignored folder is one entry.
 func (w *Workspace) Ignored(ctx context.Context) (paths []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.limits.time)
 	defer cancel()
@@ -99,7 +98,7 @@ func (w *Workspace) Ignored(ctx context.Context) (paths []string, err error) {
 	return paths, err
 }
 
-// whiteout reports whether a program removed a layer's file, which overlayfs records so.
+// whiteout reports whether a file is overlayfs's record that a program removed a lower layer's file.
 func whiteout(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -113,11 +112,11 @@ type sorter struct {
 	root   *os.Root
 	limits limits
 
-	seen        map[string]bool // decided paths
-	real        map[string]bool // directories: whether it is a real one, not a link
-	entries     int             // of the survey
+	seen        map[string]bool // paths already sorted
+	real        map[string]bool // by directory: whether it is a real directory, not a link
+	entries     int             // entries that the survey read
 	attributes  bool            // the survey met a .gitattributes
-	files       int             // changed ones
+	files       int             // changed files
 	bytes       int64
 	add, remove strings.Builder // for git, NUL-terminated
 	left        []Left
@@ -136,7 +135,7 @@ func (s *sorter) sort(path string) error {
 	}
 	if s.files++; s.files > s.limits.files {
 		folder, n := s.fullest()
-		return tooLarge("more than %d files changed, %d of them in %.200q; add what is generated to .gitignore", s.limits.files, n, folder)
+		return tooLarge("more than %d files changed, %d of them in %.200q; add generated files to .gitignore", s.limits.files, n, folder)
 	}
 	s.seen[path] = true
 	if strings.HasSuffix(path, "/") {
@@ -145,7 +144,7 @@ func (s *sorter) sort(path string) error {
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		if looksLikeDotGit(part) {
-			s.leave(path, "some systems take this name for .git")
+			s.leave(path, "some systems read this name as .git")
 			return nil
 		}
 	}
@@ -165,7 +164,7 @@ func (s *sorter) sort(path string) error {
 	return s.sortFile(path, info)
 }
 
-// fullest is the folder at the top with most of the changed files.
+// fullest returns the top-level folder with the most changed files.
 func (s *sorter) fullest() (folder string, most int) {
 	count := map[string]int{}
 	for path := range s.seen {
@@ -196,9 +195,9 @@ func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	case !mode.IsRegular():
 		s.leave(path, "not a file: "+mode.Type().String())
 	case info.Size() > s.limits.fileBytes:
-		s.leave(path, fmt.Sprintf("%s, and Pawl commits no file above %s", humanize.IBytes(uint64(info.Size())), humanize.IBytes(uint64(s.limits.fileBytes))))
+		s.leave(path, fmt.Sprintf("%s; Pawl commits no file larger than %s", humanize.IBytes(uint64(info.Size())), humanize.IBytes(uint64(s.limits.fileBytes))))
 	case s.bytes+info.Size() > s.limits.totalBytes:
-		s.leave(path, "the changed files have more than "+humanize.IBytes(uint64(s.limits.totalBytes))+" together")
+		s.leave(path, "the changed files have more than "+humanize.IBytes(uint64(s.limits.totalBytes))+" in total")
 	case !s.readable(path):
 		s.leave(path, "unreadable")
 	default:
@@ -217,7 +216,7 @@ func (s *sorter) readable(path string) bool {
 	return true
 }
 
-// inRealDirs reports whether every directory above path is a directory and not a link.
+// inRealDirs reports whether every parent directory of path is a real directory, not a link.
 func (s *sorter) inRealDirs(path string) bool {
 	for i, c := range path {
 		if c != '/' {
@@ -239,7 +238,7 @@ func (s *sorter) inRealDirs(path string) bool {
 func (s *sorter) isRealDir(dir string) bool {
 	info, err := s.root.Lstat(dir)
 	if err != nil {
-		return !isAbsent(err) // an unreadable directory is one; its files will be unreadable
+		return !isAbsent(err) // count an unreadable directory as real; its files are reported as unreadable
 	}
 	return info.IsDir()
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// Bounds of the survey: far beyond honest trees, and small enough to walk within seconds.
+// Limits of the survey: far above those of real projects, and low enough for a walk of seconds.
 const (
 	maxEntries = 2_000_000 // files and directories, including ignored ones
 	maxDepth   = 200       // nested directories
 	maxRules   = 1 << 20   // bytes of one .gitignore or .gitattributes, which git reads whole
 )
 
-// survey walks the directory name, which is open as dir: the whole work tree, before git does. It refuses what git
-// would hang on (a pipe in the place of a file of rules, or inside another repository) and reports what git would
-// skip silently.
+// survey walks the work tree before git does, from the directory name, which is open as dir. It refuses pipes and other
+// special files that git would read, as rules or in a nested repository, because git would hang. It reports files that
+// git would skip silently.
 func (s *sorter) survey(ctx context.Context, dir *os.Root, name string, depth int) error {
 	if depth > maxDepth {
-		return fmt.Errorf("%w: more than %d directories inside each other at %.200q", ErrUnsafe, maxDepth, name)
+		return fmt.Errorf("%w: more than %d nested directories at %.200q", ErrUnsafe, maxDepth, name)
 	}
 	list, err := dir.Open(".")
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
 	}
 	insideGit := slices.Contains(strings.Split(at, "/"), ".git")
 	if rules || insideGit {
-		return fmt.Errorf("%w: git would hang on %.200q, which is no regular file (%s)", ErrUnsafe, at, mode)
+		return fmt.Errorf("%w: git would hang on %.200q, which is not a regular file (%s)", ErrUnsafe, at, mode)
 	}
 	s.leave(at, "not a file: "+mode.String())
 	return nil
@@ -109,14 +109,13 @@ func isRules(name string) bool {
 func checkRules(at string, e fs.DirEntry) error {
 	info, err := e.Info()
 	if err == nil && info.Size() > maxRules {
-		return fmt.Errorf("%w: %.200q has %d bytes, git rules may have %d", ErrUnsafe, at, info.Size(), maxRules)
+		return fmt.Errorf("%w: %.200q has %d bytes; git rules may have at most %d", ErrUnsafe, at, info.Size(), maxRules)
 	}
 	return nil
 }
 
-// badLink says why the symbolic link at name must not be committed; empty if it may. It judges the target's text as
-// well as its current destination, because a link through other links may leave the tree although its text does
-// not.
+// badLink says why the symbolic link at name must not be committed; empty if it may. It checks the target's text and
+// the current destination, because a link may leave the tree through other links.
 func (s *sorter) badLink(name string) string {
 	target, err := s.root.Readlink(name)
 	if err != nil {
@@ -126,9 +125,9 @@ func (s *sorter) badLink(name string) string {
 		return "git refuses this name for a link"
 	}
 	joined := path.Join(path.Dir(name), target)
-	above := joined == ".." || strings.HasPrefix(joined, "../")
-	if above || path.IsAbs(target) {
-		return "a link that leaves the tree: " + render.Short(target, 200)
+	outside := joined == ".." || strings.HasPrefix(joined, "../")
+	if outside || path.IsAbs(target) {
+		return "a link that leads out of the tree: " + render.Short(target, 200)
 	}
 	for part := range strings.SplitSeq(joined, "/") {
 		if looksLikeDotGit(part) {
@@ -137,12 +136,12 @@ func (s *sorter) badLink(name string) string {
 	}
 	_, err = s.root.Stat(name)
 	if escapes(err) {
-		return "a link that leaves the tree: " + render.Short(target, 200)
+		return "a link that leads out of the tree: " + render.Short(target, 200)
 	}
 	return ""
 }
 
-// escapes recognises os.Root's error for paths outside of it.
+// escapes recognises os.Root's error for a path that leads out of it.
 func escapes(err error) bool {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -150,8 +149,8 @@ func escapes(err error) bool {
 	return strings.Contains(err.Error(), "escapes")
 }
 
-// looksLikeDotGit reports whether some operating system's file system would open .git under this name, by git's own
-// rules (is_hfs_dotgit in utf8.c and is_ntfs_dotgit in path.c).
+// looksLikeDotGit reports whether some file system would open .git under this name. The rules are git's (is_hfs_dotgit
+// in utf8.c and is_ntfs_dotgit in path.c).
 func looksLikeDotGit(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false
@@ -181,8 +180,8 @@ var invisible = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
 }}
 
-// fold is a name as the most lenient file systems compare it: HFS+ drops invisible characters, NTFS trailing
-// spaces, dots and streams, both the case.
+// fold returns a name as the most lenient file systems compare it. HFS+ ignores invisible characters; NTFS ignores
+// trailing spaces, dots and streams; both ignore case.
 func fold(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	name, _, _ = strings.Cut(name, `\`)

@@ -15,7 +15,7 @@ import (
 
 type limits struct {
 	files      int           // changed files
-	fileBytes  int64         // size of one changed file; GitHub warns above 50 MiB and takes none above 100
+	fileBytes  int64         // size of one changed file; GitHub warns about files over 50 MiB and refuses those over 100
 	totalBytes int64         // size of all changed files together
 	time       time.Duration // for one Snapshot
 }
@@ -25,24 +25,25 @@ type CheckoutSpec struct {
 	Dir    string // absolute; created with its parents; must not exist
 	// Branch is the agent's branch. Empty means "work".
 	Branch string
-	// Files is a commit or tree with the checkout's first files, as changes to Commit; empty for Commit's.
+	// Files is a commit or tree whose files the checkout begins with, as uncommitted changes to Commit; empty for
+	// Commit's own files.
 	Files string
-	// Base is the branch that Branch began from, at the commit From. The checkout has it as origin/Base if From is in
-	// the history of Commit.
+	// Base is the branch that Branch began from, at the commit From. If From is in the history of Commit, the checkout
+	// has it as origin/Base.
 	Base, From string
 }
 
-// Workspace is one attempt's checkout. It is for one goroutine at a time. Methods that read the work tree need all
-// its writers dead: the agent's processes.
+// Workspace is one attempt's checkout. It is not safe for concurrent use. Before a method reads the work tree, all of
+// the agent's processes must have ended.
 type Workspace struct {
-	// Dir is an ordinary checkout for the agent, with its own .git that has no remote, no credential, and only the
-	// history and tags of its branch: other branches and later work could be copied. Bind it writable.
+	// Dir is an ordinary checkout for the agent, mounted writable. Its own .git has no remote, no credential, and only
+	// the history and tags of its branch, so that the agent cannot copy other branches or later work.
 	Dir       string
 	StartTree string // the tree of the commit where the checkout started
 
-	program                   // with the host's own git directory, and the checkout as work tree
-	trees   map[string]string // of the commits that it started from and made
-	changed differences       // the last result
+	program                   // uses the host's git directory, with the checkout as work tree
+	trees   map[string]string // by commit: the one that it started from, and those that it made
+	changed differences       // last result of changes
 
 	attributes bool   // the last snapshot met a .gitattributes
 	root       string // contains the checkout and gitDir
@@ -52,8 +53,8 @@ type Workspace struct {
 	limits     limits
 }
 
-// Checkout makes a fresh checkout of a commit in the cache. The agent's part is spec.Dir/checkout; the agent must
-// not see the rest of spec.Dir.
+// Checkout creates a checkout of a commit in the cache. The agent gets only spec.Dir/checkout; it must not see the rest
+// of spec.Dir.
 func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
 	err := os.MkdirAll(filepath.Dir(spec.Dir), 0o700)
 	if err == nil {
@@ -82,7 +83,7 @@ func (c *Cache) workspace(root string) *Workspace {
 	}
 }
 
-// Reopen is a complete checkout of a killed process.
+// Reopen returns the complete checkout of a killed process.
 func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
 	root, err := filepath.EvalSymlinks(spec.Dir)
 	if err != nil {
@@ -135,14 +136,13 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) (err error) {
 	if err := w.agentDir(ctx, spec, past, index); err != nil {
 		return err
 	}
-	if !bytes.Contains(index, []byte{0, 0, 0o160000 >> 8, 0}) { // the mode of a link, as an index has it
+	if !bytes.Contains(index, []byte{0, 0, 0o160000 >> 8, 0}) { // the mode of a submodule in an index
 		return nil
 	}
 	return w.freezeLinks(ctx)
 }
 
-// freezeLinks marks the links to other repositories (submodules) so that git never reads their directories, which
-// are the agent's.
+// freezeLinks marks submodules so that git never reads their directories, which the agent can write.
 func (w *Workspace) freezeLinks(ctx context.Context) error {
 	var links strings.Builder
 	err := w.each(ctx, command{args: []string{"ls-files", "-z", "--stage"}}, func(entry string) error {
@@ -158,8 +158,8 @@ func (w *Workspace) freezeLinks(ctx context.Context) error {
 	return err
 }
 
-// agentDir makes the throw-away .git. The index is a copy of the host's, so that the agent's first git status need
-// not read every file.
+// agentDir creates the agent's throw-away .git. It copies the host's index, so that the agent's first git status does not
+// read every file.
 func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec, past history, index []byte) error {
 	branch := cmp.Or(spec.Branch, "work")
 	ref, err := fullRef(branch)
@@ -203,8 +203,8 @@ func writeRef(gitDir, ref, commit string) error {
 // keptRef is the reference by which a checkout passes its last commit to the cache.
 const keptRef = "refs/pawl/kept"
 
-// Commit makes a commit of a tree of this checkout and keeps it in the cache, where it outlives the checkout and
-// can be pushed. Nothing else of the checkout reaches the cache. What git's checks refuse, as GitHub would, is
+// Commit commits a tree of this checkout and copies the commit into the cache, where it outlives the checkout and can be
+// pushed. Nothing else of the checkout reaches the cache. Objects that git's checks refuse, as GitHub would, are
 // ErrUnsafe.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	sha, err := w.program.Commit(ctx, s)
@@ -223,17 +223,17 @@ func (w *Workspace) keep(ctx context.Context, sha string) error {
 	if err := writeRef(w.gitDir, keptRef, sha); err != nil {
 		return err
 	}
-	held, err := w.cache.lock(ctx)
+	lock, err := w.cache.lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer held.Close()
-	err = w.cache.fetch(ctx, Remote{URL: w.gitDir}, held, []string{keptRef}, func(string) bool { return true })
+	defer lock.Close()
+	err = w.cache.fetch(ctx, Remote{URL: w.gitDir}, lock, []string{keptRef}, func(string) bool { return true })
 	failed, ok := errors.AsType[*commandError](err)
 	switch {
 	case ok && strings.Contains(failed.stderr, "fsck error"):
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
-	case ok: // the other side is this machine too, so that no other kind is true
+	case ok: // the remote is a local folder, so no kind of a server's error applies
 		failed.kind = nil
 	}
 	if err != nil {
@@ -242,25 +242,25 @@ func (w *Workspace) keep(ctx context.Context, sha string) error {
 	return nil
 }
 
-// Leave ends this process's use of the checkout, whose files stay.
+// Leave ends this process's use of the checkout and keeps its files.
 func (w *Workspace) Leave() {
 	if w.borrowed != nil {
 		w.borrowed.Close()
 	}
 }
 
-// Close removes the checkout with everything in it, also read-only directories.
+// Close removes the checkout, including read-only directories.
 func (w *Workspace) Close() error {
 	w.Leave()
-	// Without its git directory it does not count as complete: a kill may come in between.
+	// Remove the git directory first: if a kill comes in between, the checkout does not count as complete.
 	if err := errors.Join(Remove(w.gitDir), Remove(w.root)); err != nil {
 		return fmt.Errorf("remove the checkout: %w", err)
 	}
 	return nil
 }
 
-// Remove deletes a directory that an agent could write to, even if its programs removed the write permission, as Go
-// does in its module cache. A missing directory is no error.
+// Remove deletes a directory that an agent could write to, even if programs removed write permissions, as Go does in its
+// module cache. A missing directory is no error.
 func Remove(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
@@ -275,8 +275,8 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// unlock makes every directory below root writable for its owner. It follows no link; RemoveAll reports what it
-// cannot change.
+// unlock makes every directory below root writable for its owner. It does not follow links. It ignores errors, since
+// RemoveAll reports what is left.
 func unlock(root *os.Root) {
 	entries, _ := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {

@@ -263,7 +263,7 @@ func TestTooManyFilesAreRefusedAndTooManyBytesLeftOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"added 1", "added 3"}, changes); diff != "" {
 		t.Error(diff)
 	}
-	want := []Left{{"2", "the changed files have more than 150 B together"}, {"4", "101 B, and Pawl commits no file above 100 B"}}
+	want := []Left{{"2", "the changed files have more than 150 B in total"}, {"4", "101 B; Pawl commits no file larger than 100 B"}}
 	if diff := cmp.Diff(want, s.Left); diff != "" {
 		t.Error(diff)
 	}

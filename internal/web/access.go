@@ -13,7 +13,7 @@ import (
 type User struct {
 	Login    string `json:"login,omitempty"` // at GitHub; empty after pawl login
 	ID       int64  `json:"id,omitempty"`
-	Operator bool   `json:"-"` // may see and do everything on this server
+	Operator bool   `json:"-"` // may see everything and use every button of this server
 }
 
 // Name identifies the user in logs and pages. GitHub logins have no spaces, so they never equal the name of an
@@ -68,7 +68,7 @@ func (p *pages) mayRead(ctx context.Context, by User, repo string) (bool, error)
 	return level != "none", nil
 }
 
-// may asks GitHub each time whether a user's permission for a repository is enough.
+// may reports whether a user's permission for a repository is enough. Unlike mayRead it asks GitHub each time.
 func (p *pages) may(ctx context.Context, by User, repo string, enough func(permission string) bool) (bool, error) {
 	if by.Operator || by.Login == "" {
 		return by.Operator, nil
@@ -88,9 +88,9 @@ func (p *pages) allows(r *http.Request, enough func(permission string) bool) (bo
 	return p.may(r.Context(), who(r), t.Repo(), enough)
 }
 
-// act handles a button: a form with method="post". ownSite and the SameSite=Strict cookie keep other sites out. act
-// admits operators and, on a thread, users with enough permission unless enough is nil. act writes the server's log;
-// do writes the thread's and redirects.
+// act handles a button, which is a form with method="post". ownSite and the SameSite=Strict cookie keep other sites
+// out. Operators may press every button. Other users need enough permission for the thread's repository; a nil enough
+// admits operators only. act writes the server's log; do writes the thread's log and redirects.
 func (p *pages) act(enough func(permission string) bool, do func(w http.ResponseWriter, r *http.Request, by User)) http.Handler {
 	return p.signedIn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ok, err := p.allows(r, enough)

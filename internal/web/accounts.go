@@ -27,12 +27,12 @@ const (
 type accountsData struct {
 	frame
 	Counts     []count
-	Breakers   []held
+	Breakers   []entry
 	Windows    []window
-	Cooldowns  []held
-	Day        []held            // last 24 hours: server, installations, repositories
+	Cooldowns  []entry
+	Day        []entry           // last 24 hours: server, installations, repositories
 	Deliveries []thread.Delivery // unhandled deliveries
-	Done       []operated        // users' acts, newest first
+	Done       []operated        // actions of users, newest first
 	Charts     []chart
 }
 
@@ -42,10 +42,10 @@ type window struct {
 	Used                 float64
 }
 
-// held describes something that waits; Href may be empty.
-type held struct {
+// entry is one line of a list: a linked name and its state. Href may be empty.
+type entry struct {
 	Name, Href, Text, Class string
-	Act                     string // address of a button that ends the wait, or empty
+	Act                     string // address of the button that closes the breaker, or empty
 }
 
 type operated struct {
@@ -91,7 +91,7 @@ func (p *pages) readAccounts(ctx context.Context, r *http.Request) (any, error) 
 	}
 	data.Counts, data.Breakers, data.Cooldowns = counts(stats), p.breakerLines(breakers, data.Now), cooling(cooldowns, data.Now)
 	for _, l := range p.Limits().Day(used, maxLevels) {
-		h := held{Name: render.Line(l.Level, maxName), Text: l.String()}
+		h := entry{Name: render.Line(l.Level, maxName), Text: l.String()}
 		if why, _ := l.Full(); why != "" {
 			h.Class = "failed"
 		}
@@ -126,11 +126,11 @@ func (p *pages) windows(meters map[string][]policy.Meter, now time.Time) []windo
 	return all
 }
 
-func (p *pages) breakerLines(all map[string]policy.Breaker, now time.Time) []held {
-	var out []held
+func (p *pages) breakerLines(all map[string]policy.Breaker, now time.Time) []entry {
+	var out []entry
 	for _, account := range slices.Sorted(maps.Keys(all)) {
 		b := all[account]
-		h := held{Name: render.Line(account, maxName), Class: "waiting", Act: "accounts/" + url.PathEscape(account) + "/close"}
+		h := entry{Name: render.Line(account, maxName), Class: "waiting", Act: "accounts/" + url.PathEscape(account) + "/close"}
 		state := "closed"
 		reset, limited := b.Limited(now)
 		_, open := b.Open(now, p.Limits().UsageLimit.MaxConsecutive)
@@ -164,11 +164,11 @@ func (p *pages) breakerLines(all map[string]policy.Breaker, now time.Time) []hel
 	return out
 }
 
-func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
-	var out []held
+func cooling(all map[string][]thread.Cooldown, now time.Time) []entry {
+	var out []entry
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
 		for _, c := range all[repo] {
-			h := held{Name: render.Line(c.Backend, maxName) + " on " + render.Line(repo, maxName), Class: "failed",
+			h := entry{Name: render.Line(c.Backend, maxName) + " on " + render.Line(repo, maxName), Class: "failed",
 				Text: render.Line(checkrun.Cooldown(c, now), maxReason)}
 			if t, err := thread.Parse(c.Thread); err == nil {
 				h.Href = href(t)

@@ -65,8 +65,7 @@ const (
 	maxReason = 300
 )
 
-// words returns the template functions. All foreign text passes one of them, which cleans and cuts the text, or was
-// cleaned before.
+// words returns the template functions. Foreign text passes one that cleans and cuts it, unless it was cleaned before.
 func words() template.FuncMap {
 	return template.FuncMap{
 		"line":   func(s any, most int) string { return render.Line(fmt.Sprint(s), most) },
@@ -114,7 +113,7 @@ func words() template.FuncMap {
 	}
 }
 
-// nested adds the page, or the path to the first page, to a part's data.
+// nested adds the page, or the relative address of the first page, to a part's data.
 type nested struct{ Home, Lines any }
 
 func under(home, lines any) nested { return nested{home, lines} }

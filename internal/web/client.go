@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// address returns the IP address of a connection, or zero.
+// address returns the IP address in HOST:PORT, or zero.
 func address(remote string) netip.Addr {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -29,13 +29,13 @@ func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-		for i := len(said) - 1; i >= 0 && within(proxies, address(r.RemoteAddr)); i-- {
-			one := strings.TrimSpace(said[i])
-			if _, err := netip.ParseAddr(one); err != nil {
+		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for i := len(hops) - 1; i >= 0 && within(proxies, address(r.RemoteAddr)); i-- {
+			hop := strings.TrimSpace(hops[i])
+			if _, err := netip.ParseAddr(hop); err != nil {
 				break
 			}
-			r.RemoteAddr = net.JoinHostPort(one, "0")
+			r.RemoteAddr = net.JoinHostPort(hop, "0")
 		}
 		h.ServeHTTP(w, r)
 	})

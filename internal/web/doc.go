@@ -8,8 +8,8 @@
 //	threads.go             search and list of threads
 //	thread.go, timeline.go a thread's page
 //	live.go, page.js       running attempts and logs
-//	orders.go              buttons; see internal/commands
+//	buttons.go             buttons; see internal/commands
 //	accounts.go, costs.go, learning.go   accounts, costs, backends
-//	health.go, metrics.go  readiness; metrics
+//	health.go, metrics.go  readiness and metrics
 //	attempts.go            formatting of foreign text, times and numbers; see internal/render
 package web

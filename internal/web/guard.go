@@ -22,7 +22,7 @@ type Access struct {
 	Client *http.Client // for the token exchange
 	// User returns a token's owner.
 	User func(ctx context.Context, token string) (User, error)
-	// Permission returns admin, maintain, write, triage, read or none for a user in a repository ("owner/name").
+	// Permission returns a user's level for a repository ("owner/name"): admin, maintain, write, triage, read or none.
 	Permission func(ctx context.Context, repo string, by User) (level string, err error)
 	Operators  []string // logins
 	// MetricsToken admits programs to /metrics; empty admits none.

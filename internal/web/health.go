@@ -12,7 +12,8 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// Detail is a check that does not affect readiness. Run should return soon after its context ends.
+// Detail is a check that does not affect readiness. Run must return soon after its context ends: until then, later
+// requests report that the check hangs.
 type Detail struct {
 	Name string
 	Run  func(ctx context.Context) (ok bool, text string)
@@ -30,30 +31,30 @@ type result struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// question is a check. Callers stop waiting with their context; a check that hangs is not started twice.
-type question struct {
+// probe runs one check at a time. A caller stops waiting when its context ends; a hanging check is not started again.
+type probe struct {
 	name string
 	run  func(ctx context.Context) []result
 	busy chan struct{}
 }
 
-func ask(name string, run func(ctx context.Context) []result) question {
-	return question{name: name, run: run, busy: make(chan struct{}, 1)}
+func newProbe(name string, run func(ctx context.Context) []result) probe {
+	return probe{name: name, run: run, busy: make(chan struct{}, 1)}
 }
 
-func (q question) answer(ctx context.Context) []result {
+func (q probe) answer(ctx context.Context) []result {
 	select {
 	case q.busy <- struct{}{}:
 	case <-ctx.Done():
 		return []result{{Name: q.name, Detail: "the previous check has not returned yet"}}
 	}
-	come := make(chan []result, 1)
+	answered := make(chan []result, 1)
 	go func() {
 		defer func() { <-q.busy }()
-		come <- q.run(ctx)
+		answered <- q.run(ctx)
 	}()
 	select {
-	case r := <-come:
+	case r := <-answered:
 		return r
 	case <-ctx.Done():
 		return []result{{Name: q.name, Detail: fmt.Sprintf("no answer: %v", context.Cause(ctx))}}
@@ -61,7 +62,7 @@ func (q question) answer(ctx context.Context) []result {
 }
 
 // parts holds the checks; the first decides readiness.
-type parts []question
+type parts []probe
 
 // newParts puts the database first, since a server that can store webhooks is ready. Details do not count: an unready
 // server would lose webhooks.
@@ -74,7 +75,7 @@ func newParts(o Options) parts {
 	}
 	var all parts
 	for _, d := range append([]Detail{{"database", stores}}, o.Details...) {
-		all = append(all, ask(d.Name, func(ctx context.Context) []result {
+		all = append(all, newProbe(d.Name, func(ctx context.Context) []result {
 			ok, detail := d.Run(ctx)
 			return []result{{Name: d.Name, OK: ok, Detail: render.Line(detail, maxDetail)}}
 		}))
@@ -94,13 +95,13 @@ func (p parts) answers(ctx context.Context) [][]result {
 	return out
 }
 
-// readiness answers 503 if the first check fails. Without knows, the answer has only that check.
+// readiness answers 503 if the first check fails. A request that knows refuses gets only that check, without its detail.
 func readiness(p parts, learned func(context.Context) (solver.LearningReport, error), knows func(*http.Request) bool) http.Handler {
 	decides := p[:1]
-	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
+	p = append(p, newProbe("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked, told := p, knows(r)
-		if !told {
+		asked, trusted := p, knows(r)
+		if !trusted {
 			asked = decides
 		}
 		all := asked.answers(r.Context())
@@ -109,7 +110,7 @@ func readiness(p parts, learned func(context.Context) (solver.LearningReport, er
 			Checks  []result `json:"checks"`
 			Details []result `json:"details"`
 		}{all[0][0].OK, all[0], []result{}}
-		if !told {
+		if !trusted {
 			answer.Checks[0].Detail = ""
 		}
 		for _, d := range all[1:] {

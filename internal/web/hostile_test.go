@@ -39,10 +39,10 @@ func (s *site) attacked(issue string) {
 		Transcript: "/var/lib/pawl/transcript",
 	})
 	s.happened(issue, now, thread.KindThread, thread.Change{What: evil, By: evil, Detail: evil, Delivery: evil})
-	question, order := f, f
-	question.Word, order.Backend = evil, evil
+	question, command := f, f
+	question.Word, command.Backend = evil, evil
 	s.happened(issue, now, thread.KindQuestion, question)
-	s.happened(issue, now, thread.KindControl, order)
+	s.happened(issue, now, thread.KindControl, command)
 	s.happened(issue, now, thread.KindActDone, thread.Act{Key: "pull_request", ID: 3, URL: "data:text/html,<script>alert(1)</script>", Note: evil})
 	s.happened(issue, now, thread.Kind(evil), json.RawMessage(`{}`))
 	s.reading(evil, policy.Window{Name: evil, Used: 0.5, SeenAt: now, ResetsAt: now.Add(time.Hour)})

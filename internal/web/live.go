@@ -25,7 +25,7 @@ const (
 	livesAtOnce = 64
 )
 
-// live is one update of such a page. All texts are clean and inserted as text.
+// live is one update of a page that follows an attempt. Its texts are cleaned, and the script inserts them as text.
 type live struct {
 	N       int               `json:"n"`
 	Elapsed string            `json:"elapsed"`
@@ -38,7 +38,7 @@ type live struct {
 	Ended   bool              `json:"ended,omitempty"` // no attempt is running
 }
 
-// following is a page that follows an attempt.
+// following is the connection of one page that follows an attempt.
 type following struct {
 	p      *pages
 	thread thread.ID
@@ -169,7 +169,7 @@ func lastCall(lines []attempt.LogLine, before string) string {
 	return before
 }
 
-// news reports whether the thread has new events for the page. Pawl's acts do not count.
+// news reports whether events after seen change the page. Pawl's own acts at GitHub do not.
 func (f *following) news(seen int64) bool {
 	for _, e := range f.events {
 		switch e.Kind {
@@ -183,7 +183,7 @@ func (f *following) news(seen int64) bool {
 	return false
 }
 
-// spentSoFar describes a running attempt's use, or is empty.
+// spentSoFar describes what a running attempt has used. It is empty while nothing is known.
 func (p *pages) spentSoFar(ctx context.Context, t thread.ID, n int) string {
 	note, err := p.Store.Noted(ctx, t)
 	var s policy.Spent

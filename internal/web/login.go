@@ -38,8 +38,8 @@ func (p *pages) addLogin(to handlers) {
 	})
 }
 
-// askIn answers requests without a session. After a foreign link the browser did not send its SameSite=Strict cookie;
-// a request by the page itself does.
+// askIn answers requests without a session. A browser that follows a link from another site does not send its
+// SameSite=Strict cookie, so askIn redirects it: the second request comes from this site.
 func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		p.lead(w, r, http.StatusOK, way{
@@ -93,7 +93,7 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 	redirect(w, http.StatusSeeOther, p.Access.OAuth.AuthCodeURL(l.State, oauth2.S256ChallengeOption(l.Verifier)))
 }
 
-// fromGitHub handles GitHub's redirect, once, in the browser that began the login.
+// fromGitHub handles GitHub's redirect. It accepts a login once, and only in the browser that began it.
 func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	var l login
 	q := r.URL.Query()
@@ -160,8 +160,8 @@ func (p *pages) withLink(w http.ResponseWriter, r *http.Request, check func(cont
 	case err != nil:
 		p.unavailable(w, r, err)
 	case !ok:
-		const told = "This link was used before, or is older than 5 minutes. pawl login prints another."
-		p.signIn(w, r, http.StatusForbidden, "/", told)
+		const why = "This link was used before, or is older than 5 minutes. pawl login prints another."
+		p.signIn(w, r, http.StatusForbidden, "/", why)
 	default:
 		good()
 	}
@@ -187,7 +187,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, user User, next st
 	}
 	p.Log.Info().Str("by", user.Name()).Msg("a user signed in")
 	http.SetCookie(w, cookie)
-	// A redirect from GitHub would not send the new cookie; a request by the page does.
+	// After a redirect from GitHub the browser would not send the new cookie. A redirect by this page does.
 	p.lead(w, r, http.StatusOK, way{
 		Title: "Signed in",
 		Text:  "You are signed in as " + user.Name() + ".",

@@ -158,13 +158,13 @@ func (s *scrape) day(ctx context.Context, to numbers) error {
 
 func (s *scrape) cooldowns(ctx context.Context, to numbers) error {
 	cooldowns, err := s.Store.Cooldowns(ctx, "")
-	resting := map[[2]string]int{}
+	counts := map[[2]string]int{}
 	for _, all := range cooldowns {
 		for _, c := range all {
-			resting[[2]string{c.Backend, string(c.Class)}]++
+			counts[[2]string{c.Backend, string(c.Class)}]++
 		}
 	}
-	for what, n := range resting {
+	for what, n := range counts {
 		to.give("cooldowns", "Repositories where a backend is in cooldown after an edit loop.", float64(n), "backend", what[0], "class", what[1])
 	}
 	return err

@@ -39,7 +39,7 @@ type login struct {
 	Until    time.Time `json:"until"`
 }
 
-// keyBytes are 32 bytes for signing and 32 for encryption.
+// keyBytes is the session key's length: 32 bytes for signing and 32 for encryption.
 const keyBytes = 64
 
 func newSeal(key []byte) *securecookie.SecureCookie {
@@ -86,7 +86,8 @@ const (
 	loginCookie   = "pawl-login"
 )
 
-// session returns the signed-in user. It reads operators and sign-outs each time; treat an error as no.
+// session returns the signed-in user; treat an error as no. It looks up sign-outs at each request, so that they take
+// effect at once.
 func (p *pages) session(r *http.Request) (by User, ok bool, err error) {
 	var s session
 	if !p.opened(r, sessionCookie, &s) || !p.Now().Before(s.Until) {
@@ -102,10 +103,10 @@ func (p *pages) session(r *http.Request) (by User, ok bool, err error) {
 	return s.User, true, nil
 }
 
-// signedOut lists users whose sessions ended early. It counts, because nodes' clocks differ.
+// signedOut lists users whose sessions ended early. It numbers sign-outs, because the nodes' clocks differ.
 type signedOut struct {
 	Last   int64          `json:"last"` // number of the last sign-out
-	All    int64          `json:"all"`  // last sign-out removed from People; ends all older sessions
+	All    int64          `json:"all"`  // last sign-out removed from People; sessions that began before it have ended
 	People map[int64]left `json:"people"`
 }
 
@@ -215,7 +216,7 @@ func hashed(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// PagesAt returns the pages' address on this host since the last start; see remember.
+// PagesAt returns the pages' address that the server on a host had at its last start; see RememberPages.
 func PagesAt(ctx context.Context, s *store.Store, host string) (address string, err error) {
 	at, err := s.ReadShared(ctx, pagesKey+host)
 	if err == nil && len(at) == 0 {

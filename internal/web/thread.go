@@ -36,7 +36,7 @@ type threadData struct {
 	Live          *tail // of the running attempt, or nil
 	Elapsed, Used string
 	Seq           int64 // last event
-	Orders        []button
+	Buttons       []button
 	Events        []thread.Event
 	EarlierEvents int
 
@@ -132,7 +132,7 @@ func (p *pages) readThread(ctx context.Context, r *http.Request, t thread.ID) (t
 		live := p.tailOf(t, a.Started, 0)
 		d.Live, d.Elapsed, d.Used = &live, render.Span(d.Now.Sub(a.At)), p.spentSoFar(ctx, t, a.N)
 	}
-	d.Orders, err = p.buttonsOf(ctx, who(r), t, state)
+	d.Buttons, err = p.buttonsOf(ctx, who(r), t, state)
 	return d, err
 }
 

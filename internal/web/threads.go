@@ -30,7 +30,7 @@ const (
 type threadsData struct {
 	frame
 	Counts       []count // for operators, like Trouble
-	Trouble      []held  // needs an operator's attention
+	Trouble      []entry // needs an operator's attention
 	Query        search
 	Repos        []string
 	States       []checkrun.State
@@ -38,8 +38,8 @@ type threadsData struct {
 	First, Last  int
 	Total        int    // 0 if not counted
 	Newer, Older string // queries of the pages, or empty
-	Any          bool   // there are threads, but no match
-	Paused       string // who paused the searched repository, or empty
+	Any          bool   // the user may see threads, whether or not any matched
+	Paused       string // who paused the searched repository; empty if nobody
 }
 
 type search struct {
@@ -72,7 +72,7 @@ func (s search) page(n int) string {
 	return "?" + q.Encode()
 }
 
-// states lists the states for searches.
+// states lists the states that a search can select.
 func states() []checkrun.State {
 	return []checkrun.State{
 		checkrun.Running,
@@ -86,7 +86,7 @@ func states() []checkrun.State {
 	}
 }
 
-// indexed holds a thread's data for searches until the log grows.
+// indexed caches what a search needs of a thread. It is stale once the thread's log has grown past seq.
 type indexed struct {
 	seq   int64
 	title string
@@ -163,7 +163,7 @@ type finding struct {
 	any   bool // there are readable threads
 	shown []thread.ThreadRow
 	total int  // threads found
-	cut   bool // the search stopped early
+	cut   bool // the search stopped early, so total is too low
 }
 
 func (f *finding) skip() int { return (f.query.Page - 1) * perPage }
@@ -262,12 +262,12 @@ func (p *pages) addTrouble(ctx context.Context, data *threadsData) error {
 	data.Counts = counts(stats)[:3]
 	for _, b := range p.breakerLines(breakers, data.Now) {
 		if b.Class == "failed" {
-			data.Trouble = append(data.Trouble, held{Name: "Account " + b.Name, Href: "accounts", Text: b.Text, Class: b.Class})
+			data.Trouble = append(data.Trouble, entry{Name: "Account " + b.Name, Href: "accounts", Text: b.Text, Class: b.Class})
 		}
 	}
 	if n := stats.Deliveries[thread.Failed] + stats.Deliveries[thread.Unparsable] + stats.Deliveries[thread.GivenUp]; n > 0 {
-		text := fmt.Sprintf("%s could not be handled, %s of them given up", number(n), number(stats.Deliveries[thread.GivenUp]))
-		data.Trouble = append(data.Trouble, held{Name: "Deliveries", Href: "accounts", Text: text, Class: "failed"})
+		text := fmt.Sprintf("%s could not be handled; Pawl gave up on %s of them", number(n), number(stats.Deliveries[thread.GivenUp]))
+		data.Trouble = append(data.Trouble, entry{Name: "Deliveries", Href: "accounts", Text: text, Class: "failed"})
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func (p *pages) addLines(ctx context.Context, data *threadsData, rows []thread.T
 type summary struct {
 	Name, Subject, Heading string
 	State, Class           string
-	// Step means that a node works on the thread.
+	// Step reports whether a node is running a step of the thread.
 	Step    bool
 	Rule    string
 	Reasons []string

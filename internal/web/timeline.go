@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// run holds events from a command until the work ended, newest first.
+// run holds one run's items, newest first. N is 0 for items before the first run.
 type run struct {
 	N     int
 	Items []item
@@ -47,7 +47,7 @@ type attempted struct {
 	Verified word
 }
 
-// word is a verdict with its style.
+// word is a short text with its CSS class.
 type word struct{ Text, Class string }
 
 // timeline returns a thread's history by run, newest first, and the number of items omitted.
@@ -81,7 +81,7 @@ func runsBegan(events []thread.Event) (seqs []int64) {
 	return seqs
 }
 
-// remarks returns users' and machines' remarks with results.
+// remarks returns the remarks of users and machines with their effect.
 func remarks(s thread.State) (all []item) {
 	add := func(f thread.Feedback, class, what string) {
 		if f.Own {
@@ -109,7 +109,7 @@ func remarks(s thread.State) (all []item) {
 		add(r.Feedback, "asked", what)
 	}
 	for _, c := range s.Controls {
-		add(c, "stopped", "ordered: "+render.Line(c.Command, maxName))
+		add(c, "stopped", "asked to "+render.Line(c.Command, maxName))
 	}
 	for _, f := range s.Ignored {
 		add(f, "dim", "’s "+render.Spaced(render.Line(string(f.Source), maxName))+", not acted on")
@@ -173,7 +173,7 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 	return all
 }
 
-// attempts returns a thread's attempts. A handed-over attempt counts from its last start.
+// attempts returns a thread's attempts. After a handover, an attempt is listed at its last start.
 func attempts(events []thread.Event, f checkrun.View) (all []item) {
 	began := map[int]thread.Event{}
 	for _, e := range events {

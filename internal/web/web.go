@@ -59,7 +59,7 @@ type Options struct {
 	Images   func() (images int, bytes int64)                         // unpacked images
 	Build    Build
 	WebURL   string               // GitHub's address without a trailing slash
-	Limits   func() policy.Limits // limits in force
+	Limits   func() policy.Limits // current limits
 	Access   Access
 	// Transcript returns an attempt's output; see attempt.ErrNoTranscript.
 	Transcript func(t thread.ID, a thread.Started) (*attempt.Transcript, error)
@@ -73,8 +73,8 @@ type Options struct {
 
 const HookPath = "/api/github/hook"
 
-// Limits of concurrent requests by kind. A page folds up to 25 logs; a search may fold all. A readiness check, which
-// strangers may request, takes the write lock that webhooks need.
+// Limits of concurrent requests by kind. A page folds up to 25 logs; a search may fold all. Anyone may request a
+// readiness check, and it takes the write lock that webhooks need.
 const (
 	pagesAtOnce   = 2
 	checksAtOnce  = 1
@@ -122,7 +122,7 @@ func Pages(o Options) (http.Handler, error) {
 // handlers maps http.ServeMux patterns.
 type handlers map[string]http.Handler
 
-// site returns every address for users. A test opens each page in a browser.
+// site returns the addresses for users. lab/pages opens each page in a browser.
 func (p *pages) site() handlers {
 	all := handlers{}
 	p.addPages(all)
@@ -156,7 +156,7 @@ func (p *pages) addPages(to handlers) {
 	shows("/backends", "arms.html", true, p.readArms)
 	page(one, p.thread)
 	page(one+"/attempts/{attempt}/log", p.log)
-	// Slow networks may prolong these requests.
+	// These requests last as long as the client reads, so they do not count against pagesAtOnce.
 	to["GET "+one+"/live"] = p.signedIn(http.HandlerFunc(p.live))
 	to["GET "+one+"/attempts/{attempt}/raw"] = p.signedIn(http.HandlerFunc(p.rawLog))
 }
@@ -186,8 +186,8 @@ const (
 // maxConnections limits a listener's open connections, about 12 KiB each.
 const maxConnections = 2048
 
-// Listen limits a listener's open connections, further if the process may open few files. Others wait in the kernel's
-// queue.
+// Listen limits a listener's open connections to maxConnections, or to a quarter of the files that the process may
+// open. Further connections wait in the kernel's queue.
 func Listen(l net.Listener) net.Listener {
 	most := uint64(maxConnections)
 	var files unix.Rlimit
@@ -268,7 +268,7 @@ type frame struct {
 	Now      time.Time
 	By       string // signed-in user, or empty
 	Operator bool
-	Go       string // where the browser goes by itself, or empty
+	Go       string // where the browser is redirected, or empty
 }
 
 func (p *pages) frame(r *http.Request, title, home string) frame {
@@ -311,10 +311,10 @@ func (p *pages) message(w http.ResponseWriter, r *http.Request, status int, titl
 	p.lead(w, r, status, way{Title: title, Text: what})
 }
 
-// way is a message with the next step; at most one of the last three fields is set.
+// way is a message with a next step: at most one of Go, SignIn and Button is set.
 type way struct {
 	Title, Text string
-	Go          string // where the browser goes by itself
+	Go          string // where the browser is redirected
 	SignIn      string // sign-in address
 	Button      string // label of a button that posts to the page
 }
@@ -329,7 +329,7 @@ func (p *pages) lead(w http.ResponseWriter, r *http.Request, status int, to way)
 	}{f, to.Text, to.SignIn, to.Button})
 }
 
-// unavailable answers if the store cannot be read. Only the log has the cause.
+// unavailable answers if the database or GitHub failed. Only the server's log names the cause.
 func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has left
@@ -343,7 +343,7 @@ func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 		w,
 		r,
 		http.StatusServiceUnavailable,
-		"Not now",
+		"Temporarily unavailable",
 		"The database or GitHub did not answer; see /readyz and the server's log. Try again in a minute.",
 	)
 }

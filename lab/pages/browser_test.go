@@ -267,7 +267,7 @@ func TestPagesAreReadWithoutScriptsAndByTheKeyboard(t *testing.T) {
 		t.Errorf("the first stop of the keyboard is %q", got)
 	}
 	b.run(chromedp.Navigate(page))
-	if why := b.eval(`[...document.querySelectorAll(".orders form")].find(f => f.textContent.includes("Retry")).textContent`); !strings.Contains(why, "Not now: an attempt is running; stop it first.") {
+	if why := b.eval(`[...document.querySelectorAll(".commands form")].find(f => f.textContent.includes("Retry")).textContent`); !strings.Contains(why, "Not now: an attempt is running; stop it first.") {
 		t.Errorf("the button that cannot act says %q", why)
 	}
 	for range 40 {
@@ -277,5 +277,5 @@ func TestPagesAreReadWithoutScriptsAndByTheKeyboard(t *testing.T) {
 		b.run(chromedp.KeyEvent("\t"))
 	}
 	b.run(chromedp.KeyEvent("\r"))
-	b.await("the command in the log", `document.body !== null && document.body.textContent.includes("an operator at the server ordered: stop")`)
+	b.await("the command in the log", `document.body !== null && document.body.textContent.includes("an operator at the server asked to stop")`)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// button is a command's button: its name, its description, why it cannot act now, and the shell command.
+// button is a command on a thread's page. Cannot says why it has no effect now, or is empty; Shell is the equivalent
+// shell command.
 type button struct{ Name, Does, Cannot, Shell string }
 
 func (p *pages) buttonsOf(ctx context.Context, by User, t thread.ID, s thread.State) (all []button, err error) {
@@ -24,7 +25,7 @@ func (p *pages) buttonsOf(ctx context.Context, by User, t thread.ID, s thread.St
 	barred := func(enough func(string) bool, why string) string {
 		switch may, err := p.may(ctx, by, t.Repo(), enough); {
 		case err != nil:
-			return "GitHub does not answer whether you may"
+			return "GitHub did not say whether you may"
 		case !may:
 			return why + " " + repo
 		}
@@ -60,8 +61,8 @@ func onPages() []policy.CommandRow {
 	return slices.DeleteFunc(slices.Clone(policy.Commands), func(c policy.CommandRow) bool { return c.Page == "" })
 }
 
-// cannotOnThread says why a command has no effect on a thread now, or nothing. paused says who paused the repository,
-// or is nil.
+// cannotOnThread says why a command has no effect on a thread now; empty if it has. paused says who paused the
+// repository, or is nil.
 func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated, repo string) string {
 	if why := commands.Cannot(c.Name, s); why != "" {
 		return why
@@ -75,7 +76,7 @@ func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated
 	return render.Line(paused.By, maxName) + " paused " + repo
 }
 
-// addButtons registers the buttons. A button that cannot act answers with the reason.
+// addButtons registers the buttons. A button that has no effect answers 409 with the reason.
 func (p *pages) addButtons(to handlers) {
 	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by commands.Actor) error) {
 		to["POST "+address] = p.act(enough, func(w http.ResponseWriter, r *http.Request, by User) {
