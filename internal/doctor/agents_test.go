@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-func TestHowEachAgentIs(t *testing.T) {
+func TestBackendFindings(t *testing.T) {
 	const install = "npm install --global @openai/codex@0.169.0"
 	find(t, []ill{
 		{"older", func(c *clinic) { c.prints("mine", "codex-cli 0.168.9", 0) },
@@ -48,7 +48,7 @@ func TestHowEachAgentIs(t *testing.T) {
 	})
 }
 
-func TestProvidersAreAskedForTheirModels(t *testing.T) {
+func TestProviderFindings(t *testing.T) {
 	const list, prices = `{"data": [{"id": "gpt-5-2025-08-07"}]}`, "key: sk-the-key, prices: [{model: gpt-5, input: 1, output: 2}]"
 	for _, row := range []struct {
 		name   string
@@ -103,7 +103,7 @@ func TestProvidersAreAskedForTheirModels(t *testing.T) {
 
 // A CLI of npm below a prefix of a user's own, whose script asks for node there, starts in the sandbox as in an
 // attempt; one that needs what no agent may read does not.
-func TestACLIIsStartedAsAnAttemptDoes(t *testing.T) {
+func TestCLIStartsAsInAnAttempt(t *testing.T) {
 	needs.All(t, "bubblewrap")
 	c := newClinic(t, nil)
 	const pkg = "nvm/lib/node_modules/codex"

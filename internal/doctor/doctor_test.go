@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-func TestNothingFailsWhereAllIsWell(t *testing.T) {
+func TestHealthyServerHasNoFailures(t *testing.T) {
 	c := newClinic(t, nil)
 	if _, err := sandbox.New(t.Context(), sandbox.Auto); err == nil {
 		c.replace("mode: none", "mode: auto")
@@ -34,7 +34,7 @@ func TestNothingFailsWhereAllIsWell(t *testing.T) {
 }
 
 // Errors of a configuration have the same hint, one finding each.
-func TestWithoutAConfigurationNothingElseIsLookedAt(t *testing.T) {
+func TestUnreadableConfigurationEndsTheChecks(t *testing.T) {
 	c := newClinic(t, nil)
 	c.text += "sandbx: {}\nworkers: -1\n"
 	c.replace("integration_id: 1", `integration_id: "${NOT_SET}"`)
@@ -62,7 +62,7 @@ func TestWithoutAConfigurationNothingElseIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestAFindingInBothForms(t *testing.T) {
+func TestFindingsAsTextAndJSON(t *testing.T) {
 	all := []Finding{
 		{Check: "git", State: OK, Text: "git version 2.47.3"},
 		{Check: "events", State: Failed, Text: "no push", Hint: "tick it"},

@@ -26,7 +26,7 @@ func (c *clinic) configured(mode os.FileMode) {
 	c.public("pawl.yml", mode)
 }
 
-func TestSecretsThatEverybodyCanRead(t *testing.T) {
+func TestSecretsReadableByEveryoneAreReported(t *testing.T) {
 	fromVariables := func(c *clinic) {
 		c.Setenv("HOOK_SECRET", webhookSecret)
 		c.replace(fmt.Sprintf("%q", webhookSecret), `"${HOOK_SECRET}"`)
@@ -91,7 +91,7 @@ func TestSecretsThatEverybodyCanRead(t *testing.T) {
 }
 
 // A port is taken by another program, not by the server that the configuration is of.
-func TestAddressesThatCannotBeListenedOn(t *testing.T) {
+func TestUnavailableAddressesAreReported(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestAddressesThatCannotBeListenedOn(t *testing.T) {
 	})
 }
 
-func TestFewInodesAreWarnedOf(t *testing.T) {
+func TestFewInodesAreReported(t *testing.T) {
 	for _, row := range []struct {
 		free, total uint64
 		words       string // empty for no warning

@@ -45,7 +45,7 @@ func TestDoctorComparesTheClock(t *testing.T) {
 	}
 }
 
-func TestWhyTheAppCannotSignIn(t *testing.T) {
+func TestFailedSignInIsExplained(t *testing.T) {
 	find(t, []ill{
 		{"no key file", func(c *clinic) { c.must(os.Remove(c.path("app.pem"))) },
 			Failed, "github", "app.pem: no such file", "private_key_file"},
@@ -69,7 +69,7 @@ func TestWhyTheAppCannotSignIn(t *testing.T) {
 	})
 }
 
-func TestTheAppIsComparedWithWhatPawlNeeds(t *testing.T) {
+func TestAppPermissionFindings(t *testing.T) {
 	granted := func(change func(map[string]string)) *exam {
 		permissions := setup.AppPermissions()
 		change(permissions)
@@ -102,14 +102,14 @@ func TestTheAppIsComparedWithWhatPawlNeeds(t *testing.T) {
 	}
 }
 
-func TestTheEventsOfTheApp(t *testing.T) {
+func TestAppEventFindings(t *testing.T) {
 	c := newClinic(t, func(o *fakegithub.Options) { o.Events = setup.AppEvents()[2:] })
 	c.finds(Failed, "events", "does not subscribe to issues, issue_comment", "tick them")
 	c = newClinic(t, func(o *fakegithub.Options) { o.Events = append(setup.AppEvents(), "star") })
 	c.finds(OK, "events", "what it listens to", "")
 }
 
-func TestWhereGitHubSendsDeliveries(t *testing.T) {
+func TestWebhookFindings(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	t.Cleanup(server.Close)
@@ -132,7 +132,7 @@ func TestWhereGitHubSendsDeliveries(t *testing.T) {
 	c.finds(OK, "hook", "the server asks GitHub for its deliveries", "")
 }
 
-func TestDoctorLooksWhetherGitCouldSign(t *testing.T) {
+func TestSigningKeyFindings(t *testing.T) {
 	needs.Program(t, "ssh-keygen")
 	c := newClinic(t, nil)
 	c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: key")

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-func TestWhatTheMachineLacks(t *testing.T) {
+func TestMachineFindings(t *testing.T) {
 	find(t, []ill{
 		{"no sandbox", func(c *clinic) {
 			c.replace("mode: none", "mode: auto")
@@ -41,7 +41,7 @@ func TestWhatTheMachineLacks(t *testing.T) {
 }
 
 // Root can write anywhere, so the thread that asks becomes somebody else. It ends with the test.
-func TestAFolderCannotBeWrittenTo(t *testing.T) {
+func TestUnwritableFolderIsReported(t *testing.T) {
 	dir := t.TempDir()
 	if os.Geteuid() != 0 {
 		if err := os.Chmod(dir, 0o500); err != nil {
@@ -64,7 +64,7 @@ func TestAFolderCannotBeWrittenTo(t *testing.T) {
 }
 
 // What lies below data_dir is a file system of one MiB.
-func TestAFullDisk(t *testing.T) {
+func TestFullDiskIsReported(t *testing.T) {
 	needs.All(t, "a file system of its own")
 	small := t.TempDir()
 	if err := syscall.Mount("pawl-test", small, "tmpfs", 0, "size=1m"); err != nil {

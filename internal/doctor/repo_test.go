@@ -25,7 +25,7 @@ func newWard(t *testing.T, files map[string]string) *clinic {
 	return c
 }
 
-func TestARepositoryIsTried(t *testing.T) {
+func TestRepositoryFindings(t *testing.T) {
 	// Scripts print what go test prints: real runs would compile the standard library anew for each case.
 	const (
 		red   = `printf -- '--- FAIL: TestOne (0.00s)\nFAIL\nFAIL\tw\t0.01s\n'; exit 1`
@@ -81,7 +81,7 @@ func TestARepositoryIsTried(t *testing.T) {
 	}
 }
 
-func TestARepositoryThatCannotBeReached(t *testing.T) {
+func TestUnreachableRepositoryIsReported(t *testing.T) {
 	c := newWard(t, map[string]string{"a.txt": "one\n"})
 	c.must(c.github.AddRepo(t.Context(), "other/widgets", map[string]string{"a.txt": "one\n"}))
 	c.must(c.github.Uninstall("other/widgets"))

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-func TestTheRoomThatIsTooSmall(t *testing.T) {
+func TestTooLowLimitsAreReported(t *testing.T) {
 	c := config.Default()
 	c.Workers, c.Sandbox.Memory, c.Sandbox.PIDs = 3, 4<<30, 100
 	need := RoomFor(c)

@@ -25,7 +25,7 @@ func (c *clinic) configuration() config.Server {
 	return cfg
 }
 
-func TestNothingStartsWhereNoAttemptCould(t *testing.T) {
+func TestStartFailsIfNoAttemptCouldWork(t *testing.T) {
 	for name, row := range map[string]struct {
 		edit  func(*clinic)
 		words []string
@@ -59,7 +59,7 @@ func TestNothingStartsWhereNoAttemptCould(t *testing.T) {
 }
 
 // What is wrong with one of two backends, and at others, is logged and does not keep a server from its work.
-func TestAStartWarnsOfTheRest(t *testing.T) {
+func TestStartWarnsOfOtherProblems(t *testing.T) {
 	c := newClinic(t, func(o *fakegithub.Options) {
 		o.Permissions = setup.AppPermissions()
 		o.Permissions["workflows"] = "write"
@@ -81,7 +81,7 @@ func TestAStartWarnsOfTheRest(t *testing.T) {
 }
 
 // An App that GitHub does not know is told at once; a GitHub that is away is not the configuration's fault.
-func TestAStartTellsAtOnceThatGitHubRefusesTheApp(t *testing.T) {
+func TestStartReportsARefusedAppAtOnce(t *testing.T) {
 	for name, row := range map[string]struct {
 		edit  func(*clinic)
 		words string // empty where nothing is told
@@ -104,7 +104,7 @@ func TestAStartTellsAtOnceThatGitHubRefusesTheApp(t *testing.T) {
 }
 
 // A server looks at what others answer once it works.
-func TestAServerMakesTheLaterChecks(t *testing.T) {
+func TestServerRunsTheLaterChecks(t *testing.T) {
 	c := newClinic(t, nil)
 	c.text += "server: {address: \"127.0.0.1:0\", pages: \"127.0.0.1:0\"}\n"
 	looked := make(chan struct{})

@@ -93,7 +93,7 @@ var attacks = map[string]func(t *testing.T, dir, bait string){
 	},
 }
 
-func TestNothingTheAgentConfiguresRunsOnTheHost(t *testing.T) {
+func TestAgentsGitSettingsNeverRunOnTheHost(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
 			origin, first := repository(t, map[string]string{"a.txt": "a\n", "sub/b.txt": "b\n"})
@@ -162,9 +162,9 @@ func trap(t *testing.T) (bait, sprung string) {
 	return bait, sprung
 }
 
-// TestTheTrapWorks shows that the attacks are real: git in the agent's .git
+// TestAttacksFireWithoutTheDefence shows that the attacks are real: git in the agent's .git
 // does spring some of them.
-func TestTheTrapWorks(t *testing.T) {
+func TestAttacksFireWithoutTheDefence(t *testing.T) {
 	for _, name := range []string{"fsmonitor", "clean filter", "include", "hooks", "nested repository"} {
 		w := checkout(t, map[string]string{"a.txt": "a\n", "sub/b.txt": "b\n"})
 		bait, sprung := trap(t)

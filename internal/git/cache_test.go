@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestFetchReturnsTheCommitsOfTheBranchesThatExist(t *testing.T) {
+func TestFetchReturnsExistingReferences(t *testing.T) {
 	dir, commit := repository(t, map[string]string{"a.txt": "a"})
 	sh(t, dir, "update-ref", "refs/pull/7/head", commit)
 	c := open(t)
@@ -33,7 +33,7 @@ func TestFetchReturnsTheCommitsOfTheBranchesThatExist(t *testing.T) {
 }
 
 // The first fetch asks for a branch by a pattern, and others may fit it.
-func TestABranchIsNotTakenForAnotherOfALikeName(t *testing.T) {
+func TestFetchIgnoresSimilarlyNamedBranches(t *testing.T) {
 	dir, _ := repository(t, map[string]string{"a.txt": "a"})
 	for _, name := range []string{"pawl/issue-11", "pawl/iss-ue-1", "pawl/iss/deep/ue-1", "other/pawl/issue-1", "maxin"} {
 		sh(t, dir, "branch", name)
@@ -60,7 +60,7 @@ func TestABranchIsNotTakenForAnotherOfALikeName(t *testing.T) {
 	fetch("main", "pawl/issue-1", "refs/pawl/unfinished/1")
 }
 
-func TestTheCutOfAReferenceIsWhereOthersDiffer(t *testing.T) {
+func TestPatternSplitsTheLongestPart(t *testing.T) {
 	for full, want := range map[string]string{
 		"refs/heads/main":          "refs/heads/ma*in",
 		"refs/heads/x":             "refs/heads/*x",
@@ -80,7 +80,7 @@ func TestTheCutOfAReferenceIsWhereOthersDiffer(t *testing.T) {
 	}
 }
 
-func TestFetchFollowsABranchThatWasRewrittenOrBecameADirectory(t *testing.T) {
+func TestFetchFollowsRewrittenAndReplacedBranches(t *testing.T) {
 	dir, first := repository(t, map[string]string{"a.txt": "a"})
 	sh(t, dir, "branch", "topic")
 	c := open(t)
@@ -100,7 +100,7 @@ func TestFetchFollowsABranchThatWasRewrittenOrBecameADirectory(t *testing.T) {
 	}
 }
 
-func TestAnEmptyRepositoryIsSaidToBeEmpty(t *testing.T) {
+func TestEmptyRepositoryIsReported(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "empty")
 	sh(t, "/", "init", "-q", "-b", "main", dir)
 	c := open(t)
@@ -112,7 +112,7 @@ func TestAnEmptyRepositoryIsSaidToBeEmpty(t *testing.T) {
 	}
 }
 
-func TestDefaultBranchIsWhatTheRemoteSays(t *testing.T) {
+func TestDefaultBranchComesFromTheRemote(t *testing.T) {
 	dir, _ := repository(t, map[string]string{"a.txt": "a"})
 	sh(t, dir, "checkout", "-q", "-b", "trunk/main")
 	got, err := open(t).DefaultBranch(t.Context(), Remote{URL: dir})
@@ -153,7 +153,7 @@ func TestReadFileReadsOnlyRegularFiles(t *testing.T) {
 	}
 }
 
-func TestManyFetchesAtOnceDoNotDisturbEachOther(t *testing.T) {
+func TestConcurrentFetchesSucceed(t *testing.T) {
 	dir, commit := repository(t, map[string]string{"a.txt": "a"})
 	cacheDir := filepath.Join(t.TempDir(), "cache")
 	var wg sync.WaitGroup
@@ -173,7 +173,7 @@ func TestManyFetchesAtOnceDoNotDisturbEachOther(t *testing.T) {
 	wg.Wait()
 }
 
-func TestACacheThatWasLeftHalfMadeIsCompleted(t *testing.T) {
+func TestIncompleteCacheIsCompleted(t *testing.T) {
 	dir, commit := repository(t, map[string]string{"a.txt": "a"})
 	half := filepath.Join(t.TempDir(), "cache")
 	write(t, half, map[string]string{"HEAD": "", "config": "[co", "objects/": ""})
@@ -187,7 +187,7 @@ func TestACacheThatWasLeftHalfMadeIsCompleted(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledGitLeftBehindIsNoObstacle(t *testing.T) {
+func TestLeftoversOfAKilledGitAreRemoved(t *testing.T) {
 	dir, commit := repository(t, map[string]string{"a.txt": "a"})
 	c := open(t)
 	write(t, c.dir, map[string]string{"packed-refs.lock": "", "HEAD.lock": "", cacheRef("refs/heads/main") + ".lock": "",
@@ -237,7 +237,7 @@ func TestDangerousRemotesAndNamesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAShallowCloneIsReported(t *testing.T) {
+func TestShallowCloneIsReported(t *testing.T) {
 	dir, _ := repository(t, map[string]string{"a.txt": "a"})
 	sh(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
 	shallow := filepath.Join(t.TempDir(), "shallow")

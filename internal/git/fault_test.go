@@ -27,7 +27,7 @@ func entry(t testing.TB, mode, name, id string) string {
 	return mode + " " + name + "\x00" + string(raw)
 }
 
-func TestOldFaultsInHistoryAreReadAndAttacksAreRefused(t *testing.T) {
+func TestHarmlessFaultsAreAcceptedAndAttacksRefused(t *testing.T) {
 	const by = "A <a@example.org> 1359452800 +0000"
 	commitOf := func(tree string) string {
 		return "tree " + tree + "\nauthor " + by + "\ncommitter " + by + "\n\nImport\n"

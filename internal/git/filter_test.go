@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestFilesThatAFilterMustConvertAreFound(t *testing.T) {
+func TestFilteredFilesAreFound(t *testing.T) {
 	version := "version https://git-lfs.github.com/spec/v1\n"
 	oid := "oid sha256:" + strings.Repeat("2d", 32) + "\n"
 	w := checkout(t, map[string]string{

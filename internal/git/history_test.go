@@ -32,7 +32,7 @@ func released(t testing.TB, commits int, tag func(n int) string) (dir, tip strin
 	return dir, sh(t, dir, "rev-parse", "HEAD")
 }
 
-func TestToolsThatAskGitForVersionsWorkInACheckout(t *testing.T) {
+func TestGitDescribeWorksInACheckout(t *testing.T) {
 	const commits = shortHistory + 15
 	old := func(n int) string { return map[int]string{2: "v1.2.0", 1: "v1.1.0"}[n] }
 	for name, c := range map[string]struct {
@@ -148,7 +148,7 @@ func dated(t *testing.T, dir string, date int, parents ...string) string {
 	return rawObject(t, dir, "commit", text+"author "+by+"committer "+by+"\nx\n")
 }
 
-func TestAMergeOfAnOldBranchDoesNotCutTheHistoryOfALargeRepository(t *testing.T) {
+func TestMergedOldBranchKeepsTheShortHistory(t *testing.T) {
 	dir, tip := repository(t, map[string]string{"a.txt": "0"})
 	line := []string{dated(t, dir, 0)}
 	for n := 1; n < 3*shortHistory; n++ {
@@ -183,7 +183,7 @@ func TestAMergeOfAnOldBranchDoesNotCutTheHistoryOfALargeRepository(t *testing.T)
 	}
 }
 
-func TestATagObjectIsFoundUnderAnyName(t *testing.T) {
+func TestRenamedTagObjectIsFound(t *testing.T) {
 	dir, _ := released(t, shortHistory+10, func(int) string { return "" })
 	sh(t, dir, "tag", "-d", "light", "v9.0.0")
 	sh(t, dir, "tag", "-a", "other", "-m", "other", "HEAD~55")
@@ -195,7 +195,7 @@ func TestATagObjectIsFoundUnderAnyName(t *testing.T) {
 	}
 }
 
-func TestTagsBringNoHistoryOfTheirOwn(t *testing.T) {
+func TestFetchTagsFetchesNoOtherCommits(t *testing.T) {
 	dir, _ := released(t, 3, func(int) string { return "" })
 	cache := open(t)
 	if _, err := cache.Fetch(t.Context(), Remote{URL: dir}, "main"); err != nil {
@@ -210,7 +210,7 @@ func TestTagsBringNoHistoryOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsSlowToListTagsBlocksNoFetch(t *testing.T) {
+func TestSlowTagListBlocksNoFetch(t *testing.T) {
 	dir, tip := released(t, 3, func(int) string { return "" })
 	cache := open(t)
 	asked, answer := make(chan struct{}), make(chan struct{})

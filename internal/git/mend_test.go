@@ -60,7 +60,7 @@ func mend(t *testing.T, c *Cache, cause error, want bool, fails error) {
 	}
 }
 
-func TestADamagedCacheIsReplaced(t *testing.T) {
+func TestDamagedCacheIsReplaced(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, c *Cache){
 		"no packs and objects": func(t *testing.T, c *Cache) {
 			for _, sub := range []string{"objects/pack", "objects"} {
@@ -142,7 +142,7 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 	}
 }
 
-func TestSmallFilesOfACacheAreWrittenAgainWhileAnAttemptRuns(t *testing.T) {
+func TestDamagedCacheFilesAreRewrittenDuringAnAttempt(t *testing.T) {
 	for i, name := range []string{"HEAD", "config", "info/attributes", "HEAD", "config", "info/attributes"} {
 		c, dir, tip, cause := fetched(t)
 		w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: tip, Dir: filepath.Join(t.TempDir(), "attempt")})
@@ -178,7 +178,7 @@ func TestSmallFilesOfACacheAreWrittenAgainWhileAnAttemptRuns(t *testing.T) {
 	}
 }
 
-func TestACacheIsReplacedOnlyForAnErrorThatItExplains(t *testing.T) {
+func TestMendIgnoresErrorsWithAnotherCause(t *testing.T) {
 	c, dir, _, local := fetched(t)
 	_, absent := c.Fetch(t.Context(), Remote{URL: filepath.Join(dir, "none")}, "main")
 	spoil(t, c, "objects/pack/*.idx")
@@ -189,7 +189,7 @@ func TestACacheIsReplacedOnlyForAnErrorThatItExplains(t *testing.T) {
 	mend(t, c, local, false, nil) // there is none
 }
 
-func TestACacheIsCheckedOnceInAWhile(t *testing.T) {
+func TestMendReusesRecentResults(t *testing.T) {
 	c, _, _, cause := fetched(t)
 	mend(t, c, cause, false, nil)
 	spoil(t, c, "objects/pack/*.idx")
@@ -198,7 +198,7 @@ func TestACacheIsCheckedOnceInAWhile(t *testing.T) {
 	mend(t, c, cause, true, nil)
 }
 
-func TestACacheIsReplacedWhenNoCheckoutBorrowsFromIt(t *testing.T) {
+func TestBorrowedCacheIsNotReplaced(t *testing.T) {
 	c, _, tip, cause := fetched(t)
 	spec := CheckoutSpec{Commit: tip, Dir: filepath.Join(t.TempDir(), "attempt")}
 	w, err := c.Checkout(t.Context(), spec)
@@ -229,7 +229,7 @@ func TestACacheIsReplacedWhenNoCheckoutBorrowsFromIt(t *testing.T) {
 	mend(t, c, cause, true, nil)
 }
 
-func TestACheckThatWasCutOffTellsThatNothingIsKnown(t *testing.T) {
+func TestInterruptedCheckIsInconclusive(t *testing.T) {
 	for name, script := range map[string]string{
 		"killed, as without memory": "kill -9 $$",
 		"no memory":                 "echo 'fatal: Out of memory, malloc failed (tried to allocate 5 bytes)' >&2; exit 128",
@@ -260,7 +260,7 @@ func TestACheckThatWasCutOffTellsThatNothingIsKnown(t *testing.T) {
 }
 
 // Two processes share no memory: the second one is this test's binary.
-func TestTwoProcessesReplaceACacheOnce(t *testing.T) {
+func TestConcurrentProcessesReplaceACacheOnce(t *testing.T) {
 	if dir := os.Getenv("PAWL_TEST_MEND"); dir != "" {
 		mended, err := Mend(t.Context(), dir, &commandError{op: "fetch", cause: errors.New("exit status 128")})
 		t.Logf("mended=%t err=%v", mended, err)
@@ -272,7 +272,7 @@ func TestTwoProcessesReplaceACacheOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestTwoProcessesReplaceACacheOnce$", "-test.v")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestConcurrentProcessesReplaceACacheOnce$", "-test.v")
 			cmd.Env = append(os.Environ(), "PAWL_TEST_MEND="+c.dir)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
@@ -302,7 +302,7 @@ func TestTwoProcessesReplaceACacheOnce(t *testing.T) {
 	lock.Close()
 }
 
-func TestADamagedCacheIsNotTheFaultOfTheFilesOfAnAttempt(t *testing.T) {
+func TestDamagedCacheIsNotReportedAsUnsafeWork(t *testing.T) {
 	c, _, tip, _ := fetched(t)
 	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: tip, Dir: filepath.Join(t.TempDir(), "attempt")})
 	if err != nil {

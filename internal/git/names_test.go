@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBranchNamesAreJudgedAsGitJudgesThem(t *testing.T) {
+func TestBranchNameRulesMatchGits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringOfN(rapid.SampledFrom([]rune("abé/.@{~^:?*[\\-l o\tck")), 1, 12, -1).Draw(t, "name")
 		if rapid.Bool().Draw(t, "lock") {
@@ -24,7 +24,7 @@ func TestBranchNamesAreJudgedAsGitJudgesThem(t *testing.T) {
 	})
 }
 
-func TestNamesThatSomeSystemTakesForDotGitAreFound(t *testing.T) {
+func TestNamesThatSomeSystemsReadAsDotGitAreFound(t *testing.T) {
 	for name, want := range map[string]bool{
 		".git": true, ".GIT": true, ".Git ": true, ".git.": true, ".git...  ": true, "git~1": true, "GIT~1": true, ".git::$INDEX_ALLOCATION": true,
 		".g\u200cit": true, "\ufeff.git": true, ".git\u200f": true, `.git\config`: true,

@@ -79,7 +79,7 @@ func attempted(t *testing.T, dir, url, tip string) error {
 }
 
 // Whatever is in the way does not matter, or the cache is replaced once.
-func TestWhateverIsInTheWayOfACacheIsReplaced(t *testing.T) {
+func TestObstaclesInACacheAreIgnoredOrReplaced(t *testing.T) {
 	names := []string{"", "HEAD", "config", "objects", "refs", "logs", "packed-refs.lock", "pawl.borrowed"}
 	if needs.AreAll() {
 		names = slices.Concat(unmade, made(t))
@@ -112,7 +112,7 @@ func TestWhateverIsInTheWayOfACacheIsReplaced(t *testing.T) {
 }
 
 // Opening a pipe without a writer would block for ever.
-func TestAPipeInACacheIsReplaced(t *testing.T) {
+func TestPipeInACacheIsReplaced(t *testing.T) {
 	for _, name := range []string{"HEAD", "config", "info/attributes"} {
 		c, url, tip, _ := fetched(t)
 		at := filepath.Join(c.dir, name)
@@ -134,7 +134,7 @@ func TestAPipeInACacheIsReplaced(t *testing.T) {
 	mend(t, c, cause, true, nil)
 }
 
-func TestAFileInThePlaceOfTheFolderAroundACacheIsSetAside(t *testing.T) {
+func TestFileAtACachesParentFolderIsRenamed(t *testing.T) {
 	around := filepath.Join(t.TempDir(), "acme")
 	write(t, filepath.Dir(around), map[string]string{"acme": "noise"})
 	if _, err := Open(t.Context(), filepath.Join(around, "widgets.git")); err != nil {
@@ -145,7 +145,7 @@ func TestAFileInThePlaceOfTheFolderAroundACacheIsSetAside(t *testing.T) {
 	}
 }
 
-func TestTheRecordOfChecksMayBeDamagedToo(t *testing.T) {
+func TestDamagedCheckRecordIsReplaced(t *testing.T) {
 	for what, put := range inTheWay {
 		c, _, _, cause := fetched(t)
 		spoil(t, c, "objects/pack/*.pack")

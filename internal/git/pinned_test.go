@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatChangedInLinesIsTheirPartOfTheDiff(t *testing.T) {
+func TestChangedReturnsHunksOfTheLines(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "1\n2\n3\n4\n5\n6\n7\n8\n", "@@ -1 odd": "x\n", "gone.txt": "x\n"})
 	write(t, origin, map[string]string{"a.txt": "1\n2\nthree\n4\n5\n5a\n6\n8\n"})
 	sh(t, origin, "rm", "-q", "gone.txt")

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWithheldFilesComeBackAsTheyWere(t *testing.T) {
+func TestWithheldFilesAreRestored(t *testing.T) {
 	w := checkout(t, map[string]string{"a.json": "{}", "dir/plugin.js": "x", "dir/deep/y": "y", "conf/.env": "A=1", "conf/keep": "k", "main.go": "m"})
 	withheld, err := w.Withhold([]string{"a.json", "dir", "conf/.env", "missing", "main.go/x"})
 	if d := cmp.Diff([]string{"a.json", "dir", "conf/.env"}, withheld); err != nil || d != "" {
@@ -45,7 +45,7 @@ func TestWithheldFilesComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestALinkOfTheRepositoryIsNotFollowed(t *testing.T) {
+func TestWithholdFollowsNoLink(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	write(t, outside, map[string]string{".env": "host"})
 	w := checkout(t, map[string]string{"x": "x"})
@@ -60,7 +60,7 @@ func TestALinkOfTheRepositoryIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestATreeIsMixedOfTwoAndOfNewContents(t *testing.T) {
+func TestWithoutAndWithCombineTrees(t *testing.T) {
 	w := checkout(t, map[string]string{"a.go": "a", "a_test.go": "old", "gone_test.go": "gone", "package.json": "{}"})
 	write(t, w.Dir, map[string]string{"a.go": "b", "a_test.go": "new", "new_test.go": "new", "package.json": "[]", "b.go": "b"})
 	if err := os.Remove(filepath.Join(w.Dir, "gone_test.go")); err != nil {

@@ -33,7 +33,7 @@ func work(t *testing.T, c *Cache, parent, name, content string) string {
 	return sha
 }
 
-func TestACommitIsPushedWithTheTokenAndOnlyForward(t *testing.T) {
+func TestPushUsesTheTokenAndMovesOnlyForward(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "a\n"})
 	r := Remote{URL: server(t, filepath.Dir(origin), token).URL + "/origin/.git", Token: token}
 	c := open(t)
@@ -152,7 +152,7 @@ func TestMergeNamesTheConflicts(t *testing.T) {
 	}
 }
 
-func TestSubjectsAreThoseOfOneSideAndFile(t *testing.T) {
+func TestSubjectsAreLimitedToOneSideAndFile(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a*.txt": "a\n", "ab.txt": "b\n"})
 	c := open(t)
 	if _, err := c.Fetch(t.Context(), Remote{URL: origin}, "main"); err != nil {
@@ -169,7 +169,7 @@ func TestSubjectsAreThoseOfOneSideAndFile(t *testing.T) {
 	}
 }
 
-func TestAServerRuleIsAnErrorOfItsOwn(t *testing.T) {
+func TestServerRuleIsErrProtected(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "a\n"})
 	hook := "#!/bin/sh\necho 'GH006: Protected branch update failed' >&2\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(origin, ".git/hooks/update"), []byte(hook), 0o755); err != nil {
@@ -186,7 +186,7 @@ func TestAServerRuleIsAnErrorOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestRejectionsAreToldApart(t *testing.T) {
+func TestRejectionsAreClassified(t *testing.T) {
 	for why, want := range map[string]error{
 		"[rejected] (fetch first)":                                            ErrRejected,
 		"[rejected] (stale info)":                                             ErrRejected,
@@ -203,7 +203,7 @@ func TestRejectionsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestServerTroubleIsToldApartAndTheTokenStaysSecret(t *testing.T) {
+func TestServerErrorsAreClassifiedAndHideTheToken(t *testing.T) {
 	origin, _ := repository(t, map[string]string{"a.txt": "a\n"})
 	good := server(t, filepath.Dir(origin), token)
 	status := func(code int) string {
@@ -236,7 +236,7 @@ func TestServerTroubleIsToldApartAndTheTokenStaysSecret(t *testing.T) {
 	}
 }
 
-func TestTheTokenIsNeitherInArgumentsNorInTheEnvironmentNorOnDisk(t *testing.T) {
+func TestTokenIsNotInArgumentsEnvironmentOrDisk(t *testing.T) {
 	// While the server holds the request open, every process below the test is
 	// searched for the token.
 	asked, release := make(chan struct{}), make(chan struct{})

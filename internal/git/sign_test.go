@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-func TestACommitIsSignedWhereThereIsAKey(t *testing.T) {
+func TestCommitIsSignedWithAKey(t *testing.T) {
 	needs.Program(t, "ssh-keygen")
 	key := filepath.Join(t.TempDir(), "signing key")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "pawl", "-f", key).CombinedOutput(); err != nil {

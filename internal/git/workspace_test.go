@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
+func TestAgentSeesAnOrdinaryCheckout(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "a\n", ".gitattributes": "*.bat eol=crlf\n", "x.bat": "x\n"})
 	sh(t, origin, "branch", "base")
 	c := open(t)
@@ -52,7 +52,7 @@ func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
 
 // The fix may stand already on another branch, on that of another thread, or in a later
 // commit of the default branch, and all of them are in the cache.
-func TestTheAgentFindsNothingButTheHistoryOfItsBranch(t *testing.T) {
+func TestCheckoutHasOnlyItsBranchsHistory(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "first\n"})
 	for i := range shortHistory {
 		write(t, origin, map[string]string{"a.txt": strconv.Itoa(i) + "\n"})
@@ -94,7 +94,7 @@ func TestTheAgentFindsNothingButTheHistoryOfItsBranch(t *testing.T) {
 	sh(t, w.Dir, "log", "--stat", "-p", "--", "a.txt")
 }
 
-func TestASnapshotHoldsEveryChangeAndNoIgnoredFile(t *testing.T) {
+func TestSnapshotHasEveryChangeAndNoIgnoredFile(t *testing.T) {
 	w := checkout(t, map[string]string{"keep": "k", "edit": "1", "gone": "g", "run.sh": "#!/bin/sh", "f2d": "file", "d2f/a": "a", "d2f/b": "b",
 		"dir/x": "x", ".gitignore": "*.log\n", "old.log": "tracked although ignored"})
 	if s, _ := snapshot(t, w); s.Tree != w.StartTree {
@@ -129,7 +129,7 @@ func TestASnapshotHoldsEveryChangeAndNoIgnoredFile(t *testing.T) {
 	}
 }
 
-func TestAnEditThatHidesBehindTheOldTimeAndSizeIsSeen(t *testing.T) {
+func TestEditWithTheOldTimeAndSizeIsSeen(t *testing.T) {
 	w := checkout(t, map[string]string{"a": "one"})
 	path := filepath.Join(w.Dir, "a")
 	info, err := os.Stat(path)
@@ -145,7 +145,7 @@ func TestAnEditThatHidesBehindTheOldTimeAndSizeIsSeen(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePartOfARepositoryIsLeftOutAndReported(t *testing.T) {
+func TestUncommittableFilesAreLeftOutAndReported(t *testing.T) {
 	outside := t.TempDir()
 	write(t, outside, map[string]string{"secret": "s"})
 	w := checkout(t, map[string]string{"ok": "1", "was": "file", "sub/real": "r", "dir/x": "x"})
@@ -216,7 +216,7 @@ func TestWhatCannotBePartOfARepositoryIsLeftOutAndReported(t *testing.T) {
 	}
 }
 
-func TestASubmoduleStaysAsItWas(t *testing.T) {
+func TestSubmoduleIsUnchanged(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a": "a"})
 	sh(t, origin, "update-index", "--add", "--cacheinfo", "160000,"+first+",sub")
 	sh(t, origin, "commit", "-q", "-m", "sub")
@@ -269,7 +269,7 @@ func TestTooManyFilesAreRefusedAndTooManyBytesLeftOut(t *testing.T) {
 	}
 }
 
-func TestTheLinesOfAnyChangeAreRead(t *testing.T) {
+func TestAddedReadsTheLinesOfAnyChange(t *testing.T) {
 	w := checkout(t, map[string]string{"a": "a", "gone": strings.Repeat("gone\n", 8<<20)})
 	if err := os.Remove(filepath.Join(w.Dir, "gone")); err != nil {
 		t.Fatal(err)
@@ -292,7 +292,7 @@ func TestTheLinesOfAnyChangeAreRead(t *testing.T) {
 	}
 }
 
-func TestATreeThatWouldMakeGitHangIsRefused(t *testing.T) {
+func TestTreeThatWouldHangGitIsRefused(t *testing.T) {
 	for _, name := range []string{".gitignore", "d/.gitattributes", "d/.git/HEAD", "e/.git"} {
 		w := checkout(t, map[string]string{"a": "a"})
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(w.Dir, name)), 0o755); err != nil {
@@ -327,7 +327,7 @@ func TestATreeThatWouldMakeGitHangIsRefused(t *testing.T) {
 	}
 }
 
-func TestAHangThatNobodyForesawEnds(t *testing.T) {
+func TestUnforeseenHangTimesOut(t *testing.T) {
 	// Another repository whose .git is a link to a place that the survey does not
 	// look at, with a pipe where git reads a file.
 	elsewhere := t.TempDir()
@@ -346,7 +346,7 @@ func TestAHangThatNobodyForesawEnds(t *testing.T) {
 	}
 }
 
-func TestProtectedPathsArePutBack(t *testing.T) {
+func TestProtectedPathsAreRestored(t *testing.T) {
 	w := checkout(t, map[string]string{".github/workflows/ci.yml": "ci", ".github/workflows/old.yml": "old", ".github/pawl.yml": "p", "a": "a"})
 	protected := func(path string) bool {
 		return strings.HasPrefix(path, ".github/workflows/") || path == ".github/pawl.yml"
@@ -387,7 +387,7 @@ func TestProtectedPathsArePutBack(t *testing.T) {
 	check(s.Tree, []string{"a"}, []string{".github", ".github/pawl.yml", ".github/workflows/ci.yml", ".github/workflows/old.yml"})
 }
 
-func TestTheDiffIsBoundedAndCannotBeHidden(t *testing.T) {
+func TestDiffIsLimitedAndCannotBeHidden(t *testing.T) {
 	w := checkout(t, map[string]string{"a": "a\n"})
 	write(t, w.Dir, map[string]string{"a": "b\n" + strings.Repeat("line\n", 100), ".gitattributes": "* -diff binary\n"})
 	s, _ := snapshot(t, w)
@@ -401,7 +401,7 @@ func TestTheDiffIsBoundedAndCannotBeHidden(t *testing.T) {
 	}
 }
 
-func TestCloseRemovesWhatTheAgentMadeReadOnly(t *testing.T) {
+func TestCloseRemovesReadOnlyFolders(t *testing.T) {
 	w := checkout(t, map[string]string{"a": "a"})
 	write(t, w.Dir, map[string]string{"locked/inner/file": "x"})
 	for _, name := range []string{"locked/inner", "locked"} {
@@ -417,7 +417,7 @@ func TestCloseRemovesWhatTheAgentMadeReadOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnreadableIsReported(t *testing.T) {
+func TestUnreadableFilesAreReported(t *testing.T) {
 	if asOrdinaryUser(t) {
 		return
 	}
@@ -448,7 +448,7 @@ func TestWhatIsUnreadableIsReported(t *testing.T) {
 }
 
 // The agent owns its checkout and its HOME, and can take the right to enter them.
-func TestWhatNobodyMayEnterIsUnsafeAndStillRemoved(t *testing.T) {
+func TestUnenterableCheckoutIsUnsafeAndRemovable(t *testing.T) {
 	if asOrdinaryUser(t) {
 		return
 	}

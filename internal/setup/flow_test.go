@@ -362,7 +362,7 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 }
 
 // A link with the whole page had 3,443 characters.
-func TestTheLinkIsShort(t *testing.T) {
+func TestLinkIsShort(t *testing.T) {
 	f := newFlow(t)
 	f.flags.GitHub, f.flags.URL = "https://github.com", ""
 	s, err := New(f.flags, "test")
@@ -374,7 +374,7 @@ func TestTheLinkIsShort(t *testing.T) {
 	}
 }
 
-func TestTheLinkQuotesItsValues(t *testing.T) {
+func TestLinkQuotesItsValues(t *testing.T) {
 	f := newFlow(t)
 	f.flags.Name = `Ada's "<b>&#39;`
 	s, err := New(f.flags, "test")

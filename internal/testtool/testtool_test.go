@@ -251,7 +251,7 @@ func TestBrokenCommandIsNotTheAgentsTask(t *testing.T) {
 	}
 }
 
-func TestReportFilesOfJUnitAreRead(t *testing.T) {
+func TestJUnitReportsAreRead(t *testing.T) {
 	s := newTestServer(t, `mkdir -p out; echo '<testsuite tests="1" failures="1"><testcase classname="acme.Widget" name="sorts"><failure message="expected 1 but was 2">x</failure></testcase></testsuite>' > out/report.xml; exit 1`)
 	s.spec.Reports = []string{"out/*.xml"}
 	if text, r, _ := s.runTests(s.connect(), nil); len(r.Failures) != 1 || !strings.Contains(text, "expected 1 but was 2") {

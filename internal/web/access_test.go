@@ -26,7 +26,7 @@ func people(levels map[string]string) func(*web.Options) {
 	}
 }
 
-func TestPagesAskForALoginAndShowNothingBefore(t *testing.T) {
+func TestPagesShowNothingBeforeSignIn(t *testing.T) {
 	s := open(t, people(nil))
 	s.solved()
 	s.cookie = nil

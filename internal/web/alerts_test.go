@@ -104,7 +104,7 @@ func dashboard(t *testing.T) map[string]string {
 	return exprs
 }
 
-func TestTheDashboardsQueriesAreValid(t *testing.T) {
+func TestDashboardQueriesAreValid(t *testing.T) {
 	type rule struct {
 		Record string `yaml:"record"`
 		Expr   string `yaml:"expr"`

@@ -66,7 +66,7 @@ func TestMissingPagesAre404(t *testing.T) {
 	}
 }
 
-func TestHookTakesEveryMethodAndPagesOnlyReads(t *testing.T) {
+func TestPagesAcceptOnlyReads(t *testing.T) {
 	s := open(t, nil)
 	for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 		if _, body := s.sendPublic(method, "/api/github/hook"); body != "hook "+method {
@@ -133,7 +133,7 @@ func TestUnreadableEventIsNamedAndTheRestShown(t *testing.T) {
 	}
 }
 
-func TestAnEventOfANewerVersionIsListed(t *testing.T) {
+func TestEventOfANewerVersionIsListed(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	s.happened("acme/widgets#7", now, "graded", map[string]any{"grade": 0.4})

@@ -159,7 +159,7 @@ func TestButtonsNeedPermissionAndPawlsOwnPages(t *testing.T) {
 	}
 }
 
-func TestRequestWaitsForRoomOrItsClientLeaves(t *testing.T) {
+func TestRequestWaitsUntilItsClientLeaves(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	h := inLine(make(chan struct{}, 1), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside <- struct{}{}

@@ -7,7 +7,7 @@ import (
 
 // The bots of the arena play in groups that share a server; of each group make test-all
 // plays a few.
-func TestNoBotOfTheArenaMakesPawlRunAway(t *testing.T) {
+func TestArenaBotsCannotMakePawlRunAway(t *testing.T) {
 	t.Parallel()
 	for _, group := range []struct {
 		name                     string

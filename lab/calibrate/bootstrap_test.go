@@ -24,7 +24,7 @@ func tasksOf(n, copies int) []scored {
 	return pairs
 }
 
-func TestCopiesOfAPairMakeNothingMoreCertain(t *testing.T) {
+func TestCopiedPairsDoNotNarrowIntervals(t *testing.T) {
 	o := Options{Threshold: 0.85, Seed: 3, Resamples: 200}
 	one, many := measure(newScale(tasksOf(12, 1)), o), measure(newScale(tasksOf(12, 9)), o)
 	if one.AUC != many.AUC || one.AUC95 != many.AUC95 || one.Recommended.TPR95 != many.Recommended.TPR95 {
@@ -63,7 +63,7 @@ func TestReportDependsOnPairsAndSeedOnly(t *testing.T) {
 	}
 }
 
-func TestIntervalHoldsTheMiddle(t *testing.T) {
+func TestIntervalContainsTheEstimate(t *testing.T) {
 	var came []float64
 	for i := 1000; i >= 0; i-- {
 		came = append(came, float64(i)/1000, math.NaN())

@@ -77,7 +77,7 @@ func TestOneLabelLeavesTheCurveUnknown(t *testing.T) {
 	}
 }
 
-func TestATooDearThresholdIsNotRecommended(t *testing.T) {
+func TestTooCostlyThresholdIsNotRecommended(t *testing.T) {
 	// Both labels hold equal texts only: whatever finds one finds all.
 	r := measured(t, line(Same, 1, "a b c", "a b c")+line(Different, 2, "a b c", "a b c"))
 	if v := r.Views[0]; v.Recommended != nil || v.AUC != 0.5 || !strings.Contains(v.Verdict(), "no threshold finds anything") {

@@ -64,7 +64,7 @@ func TestJSONIsOneObject(t *testing.T) {
 	}
 }
 
-func TestStandardInputAndAFileGiveTheSameReport(t *testing.T) {
+func TestStandardInputAndFileGiveTheSameReport(t *testing.T) {
 	pairs, err := os.ReadFile(labelledPairs)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func configuration(t *testing.T) string {
 	return file
 }
 
-func TestTheThresholdComesFromFlagConfigurationOrDefault(t *testing.T) {
+func TestThresholdComesFromFlagConfigurationOrDefault(t *testing.T) {
 	file := configuration(t)
 	for want, args := range map[string][]string{
 		"current          0.85": nil,
@@ -102,7 +102,7 @@ func TestTheThresholdComesFromFlagConfigurationOrDefault(t *testing.T) {
 	}
 }
 
-func TestThePictureIsWellFormedAndReachesNothing(t *testing.T) {
+func TestPictureIsWellFormedAndLoadsNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "roc.svg")
 	if _, errs, code := calibrate(t, "", "-svg", file, labelledPairs); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
@@ -154,8 +154,8 @@ func TestBadInputGetsAClearError(t *testing.T) {
 	}
 }
 
-// TestAnExportIsReadAgain exports a run of two attempts, of which the second passed.
-func TestAnExportIsReadAgain(t *testing.T) {
+// TestExportCanBeReadAgain exports a run of two attempts, of which the second passed.
+func TestExportCanBeReadAgain(t *testing.T) {
 	file := configuration(t)
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestPairsAreReadPlainAndCompressed(t *testing.T) {
 	}
 }
 
-func TestABadLineIsNamed(t *testing.T) {
+func TestBadLineIsNamed(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"view": "diff"`: "line 3: not a pair in JSON",
 		`["diff"]`:        "line 3: not a pair in JSON",
@@ -61,7 +61,7 @@ func TestABadLineIsNamed(t *testing.T) {
 	}
 }
 
-func TestALineMayBeLongButNotEndless(t *testing.T) {
+func TestLineLengthIsLimited(t *testing.T) {
 	long := strings.Replace(goodLine, `"x"`, `"`+strings.Repeat("x", 1<<20)+`"`, 1)
 	if got, err := readAll(long); err != nil || len(got) != 1 {
 		t.Errorf("a line of 1 MiB: %d pairs, error %v", len(got), err)

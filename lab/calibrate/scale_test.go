@@ -74,7 +74,7 @@ func above(scores []float64, threshold float64) float64 {
 	return float64(n) / float64(len(scores))
 }
 
-func TestTheCornersOfTheCurveAreItsArea(t *testing.T) {
+func TestAreaEqualsTheCurvesCorners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		score := rapid.Map(rapid.IntRange(0, 20), func(n int) float64 { return float64(n) / 20 })
 		s := newScale(pairsOf(rapid.SliceOfN(score, 1, 20).Draw(t, "same"), rapid.SliceOfN(score, 1, 20).Draw(t, "different")))

@@ -180,8 +180,8 @@ func (b *browser) crawl(from string) []string {
 	return pages
 }
 
-// TestEveryPageReadsWellInABrowser has axe-core judge every page that links lead to, and those of the login.
-func TestEveryPageReadsWellInABrowser(t *testing.T) {
+// TestEveryPageWorksInABrowser has axe-core judge every page that links lead to, and those of the login.
+func TestEveryPageWorksInABrowser(t *testing.T) {
 	s := open(t)
 	b := judge(t, s)
 	b.looked("/", "light", 1280) // before there is anything to show
@@ -206,7 +206,7 @@ func TestEveryPageReadsWellInABrowser(t *testing.T) {
 	}
 }
 
-func TestARunningAttemptIsFollowedWhileOneReads(t *testing.T) {
+func TestPageFollowsARunningAttempt(t *testing.T) {
 	s := open(t)
 	s.run()
 	b := browse(t, s)
@@ -253,7 +253,7 @@ func TestARunningAttemptIsFollowedWhileOneReads(t *testing.T) {
 	}
 }
 
-func TestPagesAreReadWithoutScriptsAndByTheKeyboard(t *testing.T) {
+func TestPagesWorkWithoutScriptsAndByKeyboard(t *testing.T) {
 	s := open(t)
 	s.run()
 	b := browse(t, s)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// TestTheSameCommitGivesTheSameBytes builds and checks a release twice, in other folders, for this machine.
-func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
+// TestReleaseIsReproducible builds and checks a release twice, in other folders, for this machine.
+func TestReleaseIsReproducible(t *testing.T) {
 	needs.All(t, "two builds of a release")
 	platform := []string{runtime.GOOS + "/" + runtime.GOARCH}
 	var sums [2]string
@@ -32,7 +32,7 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestATagMustBeTheChartsVersion(t *testing.T) {
+func TestTagMustMatchTheChartsVersion(t *testing.T) {
 	r := &release{src: t.TempDir(), out: t.TempDir()}
 	if err := r.read("v99.0.0"); err == nil {
 		t.Errorf("v99.0.0 releases %s", r.version)

@@ -48,7 +48,7 @@ esac
 // at: the fake GitHub forgets deliveries after some thousands.
 const stageKills = 200
 
-func TestRandomKillsUnderLoadLoseAndDoubleNothing(t *testing.T) {
+func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
 	t.Parallel()
 	kills, within, seed := soakSize(t)
 	t.Logf("seed %d, %d kills within %s", seed, kills, within)
