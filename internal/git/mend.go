@@ -28,7 +28,7 @@ var (
 const (
 	checkEach   = 10 * time.Minute // between two checks of one cache
 	checkTime   = 2 * time.Minute  // for one check; git reads several GB in that time
-	replaceEach = time.Hour        // between two replacements of one cache, each of which fetches the whole repository
+	replaceEach = time.Hour        // between two replacements of one cache, each fetches the whole repository
 )
 
 // finding is the result of a check.

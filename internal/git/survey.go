@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// Limits of the survey: far above those of real projects, and low enough for a walk of seconds.
+// Limits of the survey. They exceed any real project, and keep the walk to seconds.
 const (
 	maxEntries = 2_000_000 // files and directories, including ignored ones
 	maxDepth   = 200       // nested directories
