@@ -87,9 +87,11 @@ eval:
 clis-latest:
 	.ci/clis-latest
 
-# How well the choice of a backend learns: 200 seeds of each made-up world, as a table.
+# How well the choice of a backend learns: 200 seeds of each made-up world, as a table. Then a month of accounts with
+# usage windows, under three policies.
 worlds:
 	cd lab && go run ./worlds
+	cd lab && go run ./worlds -headroom -seeds 5
 
 # The pictures of README and docs: the built program against the fake GitHub, in chromium.
 pictures:

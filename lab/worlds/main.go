@@ -4,7 +4,10 @@
 // rule in points; below zero Pawl leads. Run `go run ./worlds` in lab/; 200 seeds take about ten minutes on two
 // cores.
 //
-// main.go has the worlds and the output, play.go the rules and the regret, policy/learning/learningtest the simulated
+// With -headroom it instead plays a month of more work than accounts with usage windows can do. It compares Pawl with
+// itself without headroom and with taking accounts in turn; five seeds take about seven minutes.
+//
+// headroom.go has that month. main.go has the worlds and the output, play.go the rules and the regret, policy/learning/learningtest the simulated
 // backends and signals.
 package main
 
@@ -21,10 +24,15 @@ import (
 
 func main() {
 	seeds := flag.Int("seeds", 200, "the number of seeds of each world")
+	headroom := flag.Bool("headroom", false, "compare policies for usage windows instead")
 	flag.Parse()
 	if *seeds < 1 || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if *headroom {
+		printHeadroom(os.Stdout, *seeds)
+		return
 	}
 	printTables(os.Stdout, playAll(*seeds, scenarios(), places()))
 }
