@@ -57,7 +57,7 @@ func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
 				told += line
 			}
 		}
-		if !strings.Contains(told, cli.version) || strings.Contains(told, "failed") || !strings.Contains(told, "stays outside") {
+		if !strings.Contains(told, cli.version) || strings.Contains(told, "failed") || !strings.Contains(told, "does not get the key") {
 			t.Errorf("of %s it says:\n%s", cli.kind, told)
 		}
 		if !strings.Contains(out, "provider "+cli.kind) {

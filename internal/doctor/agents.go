@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// providers lists each provider's models, which tests the key at no cost.
+// providers lists each provider's models, which checks the key at no cost.
 func (e *exam) providers(ctx context.Context) (all []Finding) {
 	for _, p := range e.cfg.Providers {
 		names, err := gateway.List(ctx, e.transport, p)
@@ -35,22 +35,22 @@ func provider(p config.Provider, err error) []Finding {
 	case errors.Is(err, gateway.ErrKey):
 		return failed(
 			p.BaseURL+": "+err.Error(),
-			"make a new key there for "+p.KeySource()+", or correct base_url; a variable is read at the start",
+			"create a new key there for "+p.KeySource()+", or correct base_url; Pawl reads variables only at its start",
 		)
 	case errors.Is(err, gateway.ErrNoList):
 		return warning(
-			p.BaseURL+" answers and lists no models, so whether it takes the key is not known",
-			"leave it so where that provider has no list",
+			p.BaseURL+" answers but lists no models, so the key could not be checked",
+			"nothing to do if this provider has no list of models",
 		)
 	case err != nil:
-		return failed(err.Error(), "look at base_url and at this machine's way to the network")
+		return failed(err.Error(), "check base_url and this machine's network")
 	case p.Key.Empty():
 		return warning(
 			p.BaseURL+" answers; no key is configured",
-			"leave it so only where the provider asks for none",
+			"set key, unless the provider needs none",
 		)
 	}
-	return ok(p.BaseURL + " answers and takes the key")
+	return ok(p.BaseURL + " answers and accepts the key")
 }
 
 // shownModels limits the shown model names.
@@ -75,7 +75,7 @@ func (e *exam) unlisted(p config.Provider, names []string) (all []Finding) {
 			Check: "backend " + b.Name,
 			State: Warning,
 			Text:  fmt.Sprintf("provider %s does not list the model %s", p.Name, b.Model),
-			Hint:  "correct model, unless it is another name of one: " + shown,
+			Hint:  "correct model, unless it is an alias of one of these: " + shown,
 		})
 	}
 	return all
@@ -116,7 +116,7 @@ func (e *exam) backend(ctx context.Context, b config.Backend) []Finding {
 	return found
 }
 
-// startable asks the adapter for a command line, which checks efforts and models.
+// startable checks efforts and models: it asks the adapter for a command line.
 func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 	p, _ := e.cfg.Provider(b.Provider)
 	r := agent.Request{
@@ -131,7 +131,7 @@ func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 	}
 	for _, r.Effort = range []string{b.Effort, b.EscalatedEffort} {
 		if _, err := a.Command(r); err != nil {
-			return failed("cannot be started as it is configured: "+err.Error(), "correct the backend in the configuration")
+			return failed("cannot be started with this configuration: "+err.Error(), "correct the backend in the configuration")
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 // version runs a CLI's --version like an attempt, without secrets.
 func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agent.Version) []Finding {
 	if v.Checked == "" {
-		return ok(exe + " is there")
+		return ok(exe + " exists")
 	}
 	if e.box == nil {
 		return nil // another finding reports a missing sandbox
@@ -148,24 +148,24 @@ func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agen
 	said, err := e.ask(ctx, b)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return warning(
-			exe+" --version does not end",
-			"try it by hand: an agent that hangs ends its attempt at startup_timeout",
+			exe+" --version did not end in time",
+			"run it by hand; an attempt whose agent hangs ends after startup_timeout",
 		)
 	}
 	if err != nil {
 		return failed(
-			fmt.Sprintf("%s --version, as an attempt starts it: %v", exe, err),
-			v.Hint()+"; sandbox.read_only shows the sandbox what stands outside of /usr",
+			fmt.Sprintf("%s --version, run as in an attempt: %v", exe, err),
+			v.Hint()+"; list the files that it needs outside /usr in sandbox.read_only",
 		)
 	}
 	order, judged := v.Judge(said)
 	switch {
 	case order == 0:
-		return ok(judged + ", as an attempt starts it")
+		return ok(judged + ", run as in an attempt")
 	case order < 0:
 		return failed(judged, v.Hint())
 	}
-	return warning(judged, "watch its first attempts; pawl inspect shows how a transcript is read")
+	return warning(judged, "watch its first attempts; pawl inspect shows how Pawl reads a transcript")
 }
 
 // maxVersion limits the output of --version in bytes.
@@ -206,7 +206,7 @@ func (e *exam) ask(ctx context.Context, b config.Backend) (said string, err erro
 	return string(out), err
 }
 
-// head reads everything and keeps the beginning.
+// head reads everything and returns the beginning. A program whose output nobody reads would hang.
 func head(r io.Reader) []byte {
 	kept, _ := io.ReadAll(io.LimitReader(r, maxVersion)) // the part before an error
 	_, _ = io.Copy(io.Discard, r)
@@ -214,22 +214,22 @@ func head(r io.Reader) []byte {
 }
 
 func access(b config.Backend) []Finding {
-	const safer = "use a provider instead, whose key stays outside"
+	const safer = "use a provider instead; the agent does not get its key"
 	switch {
 	case b.CredentialFile != "":
 		if _, err := os.Stat(b.CredentialFile); err != nil {
 			return failed(fmt.Sprintf("credential_file: %v", err), "sign the CLI in as this user, or correct the path")
 		}
-		return warning("the agent can read the login in "+b.CredentialFile+" and could pass it on", safer)
+		return warning("the agent can read the login in "+b.CredentialFile+" and could leak it", safer)
 	case b.Provider != "":
-		return ok("reaches its model through the gateway; the key of provider " + b.Provider + " stays outside")
+		return ok("reaches its model through the gateway and does not get the key of provider " + b.Provider)
 	case len(b.Env) > 0:
-		return warning("the agent gets "+strings.Join(b.Env, ", ")+" and could pass them on", safer)
+		return warning("the agent gets "+strings.Join(b.Env, ", ")+" and could leak them", safer)
 	case b.Kind == config.Command, len(b.Argv) > 0:
-		return ok("gets no login and no key; its program must do without, or bring its own")
+		return ok("gets no login and no key from Pawl; its program must need none or bring its own")
 	}
 	return failed(
 		"has no way to sign in: no provider, no credential_file and no env",
-		"name a provider, whose key stays outside",
+		"name a provider; the agent does not get its key",
 	)
 }

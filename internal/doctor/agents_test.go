@@ -37,7 +37,7 @@ func TestBackendFindings(t *testing.T) {
 		{"a login that it could pass on", func(c *clinic) {
 			c.write("auth.json", "{}")
 			c.replace("kind: codex", "kind: codex, credential_file: auth.json")
-		}, Warning, "backend mine", "could pass it on", "use a provider instead"},
+		}, Warning, "backend mine", "could leak it", "use a provider instead"},
 		{"a login that is missing", func(c *clinic) { c.replace("kind: codex", "kind: codex, credential_file: auth.json") },
 			Failed, "backend mine", "credential_file: stat", "sign the CLI in as this user"},
 		{"no login", func(*clinic) {}, OK, "backend mine", "gets no login and no key", ""},
@@ -52,21 +52,21 @@ func TestProviderFindings(t *testing.T) {
 	const list, prices = `{"data": [{"id": "gpt-5-2025-08-07"}]}`, "key: sk-the-key, prices: [{model: gpt-5, input: 1, output: 2}]"
 	for _, row := range []struct {
 		name   string
-		status int // 0 where nobody answers
+		status int // 0 if nobody answers
 		body   string
 		edit   func(*clinic)
 		want   [4]string // state, check, words and hint
 	}{
-		{"a list", 200, list, nil, [4]string{OK, "provider main", "/v1 answers and takes the key", ""}},
+		{"a list", 200, list, nil, [4]string{OK, "provider main", "/v1 answers and accepts the key", ""}},
 		{"a list without the model", 200, `{"data": [{"id": "gpt-4.1"}, {"id": "gpt-5-mini"}]}`, nil,
 			[4]string{Warning, "backend mine", "provider main does not list the model gpt-5", "gpt-4.1, gpt-5-mini"}},
 		{"a refusal", 401, `{}`, nil, [4]string{Failed, "provider main", "refuses the key: it answers 401", "for the key of provider main in the configuration"}},
 		{"a refusal of a variable's", 401, `{}`, func(c *clinic) {
 			c.Setenv("MODEL_KEY", "sk-the-key")
 			c.replace("key: sk-the-key", `key: "${MODEL_KEY}"`)
-		}, [4]string{Failed, "provider main", "refuses the key: it answers 401", "make a new key there for MODEL_KEY (the key of provider main)"}},
+		}, [4]string{Failed, "provider main", "refuses the key: it answers 401", "create a new key there for MODEL_KEY (the key of provider main)"}},
 		{"no list", 404, `{}`, nil,
-			[4]string{Warning, "provider main", "lists no models, so whether it takes the key is not known", "leave it so"}},
+			[4]string{Warning, "provider main", "lists no models, so the key could not be checked", "nothing to do"}},
 		{"a way elsewhere", 302, `{}`, nil, [4]string{Failed, "provider main", "302 Found", "base_url"}},
 		{"nobody", 0, "", nil, [4]string{Failed, "provider main", "connection refused", "base_url"}},
 		{"no budget", 200, list, nil, [4]string{Warning, "budget", "no attempt has a budget", "tokens_per_attempt"}},
@@ -74,7 +74,7 @@ func TestProviderFindings(t *testing.T) {
 			func(c *clinic) { c.replace("usd_per_attempt: 0", "usd_per_attempt: 5") },
 			[4]string{Failed, "budget", "provider main has no prices", "add prices"}},
 		{"prices", 200, list, func(c *clinic) { c.replace("key: sk-the-key", prices) },
-			[4]string{OK, "backend mine", "the key of provider main stays outside", ""}},
+			[4]string{OK, "backend mine", "does not get the key of provider main", ""}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,8 +101,8 @@ func TestProviderFindings(t *testing.T) {
 	}
 }
 
-// A CLI of npm below a prefix of a user's own, whose script asks for node there, starts in the sandbox as in an
-// attempt; one that needs what no agent may read does not.
+// A CLI that npm installed in a user's own prefix, together with node, starts in the sandbox as in an attempt. It fails
+// if it needs a file that agents cannot read.
 func TestCLIStartsAsInAnAttempt(t *testing.T) {
 	needs.All(t, "bubblewrap")
 	c := newClinic(t, nil)
@@ -117,12 +117,12 @@ func TestCLIStartsAsInAnAttempt(t *testing.T) {
 	c.Setenv("TOOLS", "none")
 	c.replace("mode: none", "mode: auto")
 	c.replace(fmt.Sprintf("kind: codex, argv: [%q]", c.path("mine")), "kind: codex, env: [TOOLS]")
-	const starts = "version 0.169.0, as an attempt starts it"
+	const starts = "version 0.169.0, run as in an attempt"
 	c.finds(OK, "backend mine", starts, "")
 	c.must(os.Mkdir(c.path("elsewhere"), 0o755))
 	c.must(os.Rename(c.path(pkg+"/version"), c.path("elsewhere/version")))
 	c.must(os.Symlink(c.path("elsewhere/version"), c.path(pkg+"/version")))
-	c.finds(Failed, "backend mine", "--version, as an attempt starts it: exit status 1", "sandbox.read_only")
+	c.finds(Failed, "backend mine", "--version, run as in an attempt: exit status 1", "sandbox.read_only")
 	c.replace("mode: auto}", fmt.Sprintf("mode: auto, read_only: [%q]}", c.path("elsewhere")))
 	c.finds(OK, "backend mine", starts, "")
 }

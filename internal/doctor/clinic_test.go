@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// TestMain lets the test binary be what the sandbox starts before a program.
+// TestMain lets the sandbox start the test binary in place of pawl.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand {
 		fmt.Fprintln(os.Stderr, sandbox.Inside(os.Args[2:]))
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 const webhookSecret = "a webhook secret of some length"
 
-// clinic is a configuration that is looked at.
+// clinic is a server's configuration to examine.
 type clinic struct {
 	*testing.T
 	github *fakegithub.Server
@@ -35,8 +35,8 @@ type clinic struct {
 	repo   string // to be tried, too
 }
 
-// newClinic is a server that could work: the App is known to the fake GitHub, a database exists, and the only backend
-// is a script that says it is the Codex that was checked. change makes the App another.
+// newClinic makes a configuration without failures: the fake GitHub knows the App, a database exists, and the only
+// backend is a script that prints the checked version of Codex. change modifies the App.
 func newClinic(t *testing.T, change func(*fakegithub.Options)) *clinic {
 	t.Helper()
 	o := fakegithub.Options{
@@ -87,7 +87,7 @@ func (c *clinic) write(name, text string) {
 	c.must(os.WriteFile(c.path(name), []byte(text), 0o600))
 }
 
-// script makes a program.
+// script writes a shell script and returns its path.
 func (c *clinic) script(name, text string) string {
 	c.Helper()
 	path := c.path(name)
@@ -96,13 +96,13 @@ func (c *clinic) script(name, text string) string {
 	return path
 }
 
-// prints is a program that prints something and ends with a code.
+// prints writes a script that prints a text and exits with a code.
 func (c *clinic) prints(name, text string, code int) string {
 	c.Helper()
 	return c.script(name, fmt.Sprintf("cat <<'E'\n%s\nE\nexit %d\n", text, code))
 }
 
-// only lets PATH hold these programs and no others.
+// only makes PATH contain only these programs.
 func (c *clinic) only(names ...string) {
 	c.Helper()
 	for _, name := range names {
@@ -129,7 +129,7 @@ func (c *clinic) examine() []Finding {
 	return Examine(c.Context(), c.path("pawl.yml"), c.repo, web.Build{})
 }
 
-// finds checks that exactly one finding of that state and check has these words, and the hint.
+// finds checks that exactly one finding of a state and check contains words and the hint.
 func (c *clinic) finds(state, check, words, hint string) {
 	c.Helper()
 	all := c.examine()
@@ -153,14 +153,14 @@ func (c *clinic) finds(state, check, words, hint string) {
 	}
 }
 
-// ill is something that is wrong with a clinic, and the finding about it.
+// ill is a problem and the finding that it causes.
 type ill struct {
 	name                      string
 	edit                      func(*clinic)
 	state, check, words, hint string
 }
 
-// find has each row be found in a clinic of its own.
+// find checks each row in a new clinic.
 func find(t *testing.T, rows []ill) {
 	t.Helper()
 	for _, row := range rows {

@@ -3,9 +3,11 @@
 //
 //	question                                          file
 //	which checks are there, in which order            doctor.go, table
-//	which of them does a server need to start         start.go
+//	which of them run at a server's start             start.go
 //	database, data directory, git, sandbox, limits    machine.go
 //	agents, their versions and logins, providers      agents.go
 //	the App, its permissions, webhook, signing key    github.go
 //	one repository's file, setup and verify commands  repo.go
+//	secrets, ports, inodes                            exposed.go
+//	memory, processes and open files of the server    room.go
 package doctor

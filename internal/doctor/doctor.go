@@ -56,8 +56,8 @@ type group int
 const (
 	local   group = iota // only pawl doctor
 	machine              // an attempt's needs; a failure prevents the start
-	agents               // a start needs one working backend
-	outside              // other systems, and open questions
+	agents               // backends; a start needs one that works
+	outside              // other systems and settings; a start checks them later
 )
 
 type check struct {
@@ -175,7 +175,7 @@ func unreadable(err error) []Finding {
 			Check: "configuration",
 			State: Failed,
 			Text:  err.Error(),
-			Hint:  "pawl setup writes a new one, config/example.yml shows every key",
+			Hint:  "pawl setup writes a new one; config/example.yml shows every key",
 		}}
 	}
 	var found []Finding

@@ -28,7 +28,7 @@ func TestHealthyServerHasNoFailures(t *testing.T) {
 	}
 	for _, check := range []string{"configuration", "database", "data_dir", "disk", "git", "sandbox", "clock", "github", "permissions", "events", "installed", "hook", "backend mine"} {
 		if !slices.Contains(checks, check) {
-			t.Errorf("nothing is said of %s, but of %q", check, checks)
+			t.Errorf("no finding of check %s, only of %q", check, checks)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (e *exam) environmentFiles() (all []secretPlace) {
 	return all
 }
 
-// everybodyCan says what other users can do with a file, or nothing.
+// everybodyCan says what every user of the machine can do with a file; empty for nothing.
 func everybodyCan(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -128,7 +128,7 @@ func reachable(dir string) bool {
 	}
 }
 
-// ports warns of unavailable addresses, unless a server runs here.
+// ports warns of unavailable addresses. A running server of this data_dir uses them, so then there is no check.
 func (e *exam) ports(context.Context) (all []Finding) {
 	if len(server.Running(e.cfg.DataDir)) > 0 {
 		return nil
@@ -148,7 +148,7 @@ func (e *exam) ports(context.Context) (all []Finding) {
 	return all
 }
 
-// leastInodes needs no warning: two checkouts of a repository like Linux with 90,000 files.
+// leastInodes is the number of free inodes without a warning: two checkouts of a repository with 90,000 files, as Linux.
 const leastInodes = 200_000
 
 // inodes checks the free inodes of data_dir; some file systems report 0.
@@ -157,7 +157,7 @@ func inodes(free, total uint64, dir string) []Finding {
 		return nil
 	}
 	return warning(
-		fmt.Sprintf("%d more files can be made below %s: the file system has few free inodes", free, dir),
+		fmt.Sprintf("%d more files can be created below %s: the file system has few free inodes", free, dir),
 		"remove files there, or give data_dir a file system with more inodes (df -i shows them): each attempt needs one for every file of a checkout",
 	)
 }

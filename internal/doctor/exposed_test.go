@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// public lets everybody get to the clinic's folder, and to a file in it with a mode.
+// public lets every user enter the clinic's folder, and sets the mode of a file in it.
 func (c *clinic) public(name string, mode os.FileMode) {
 	c.Helper()
-	// A test's folder lies in one of its own, and nothing above that is the test's to change.
+	// t.TempDir is two folders deep; the folders above belong to others.
 	for _, dir := range []string{c.dir, filepath.Dir(c.dir)} {
 		c.must(os.Chmod(dir, 0o755))
 	}
 	c.must(os.Chmod(c.path(name), mode))
 }
 
-// configured writes the configuration, for its mode to be changed.
+// configured writes the configuration with a mode.
 func (c *clinic) configured(mode os.FileMode) {
 	c.Helper()
 	c.write("pawl.yml", c.text)
@@ -90,7 +90,7 @@ func TestSecretsReadableByEveryoneAreReported(t *testing.T) {
 	})
 }
 
-// A port is taken by another program, not by the server that the configuration is of.
+// A port counts as taken if another program uses it, but not if the configuration's own server does.
 func TestUnavailableAddressesAreReported(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -125,7 +125,7 @@ func TestFewInodesAreReported(t *testing.T) {
 		free, total uint64
 		words       string // empty for no warning
 	}{
-		{0, 1_000_000, "0 more files can be made below /data"},
+		{0, 1_000_000, "0 more files can be created below /data"},
 		{leastInodes - 1, 1_000_000, "199999 more files"},
 		{leastInodes, 1_000_000, ""},
 		{0, 0, ""}, // a file system that counts none, such as btrfs

@@ -38,7 +38,7 @@ func (e *exam) signIn(ctx context.Context) *signedIn {
 	if e.app != nil {
 		return e.app
 	}
-	in := &signedIn{hint: "let private_key_file name the App's key; its settings page makes a new one, and pawl setup a new App"}
+	in := &signedIn{hint: "set private_key_file to the App's key; the App's settings page creates a new key, and pawl setup a new App"}
 	e.app = in
 	var key config.Secret
 	if key, in.err = e.cfg.GitHub.App.Key(); in.err != nil {
@@ -51,11 +51,11 @@ func (e *exam) signIn(ctx context.Context) *signedIn {
 	}
 	in.app, in.err = in.client.Apps.Get(ctx)
 	in.hint = fmt.Sprintf(
-		"github.app.integration_id is %d: it must be the App ID on the App's settings page (%s/settings/apps), and the private key one of that App's; look at v3_api_url and this machine's clock, too",
+		"github.app.integration_id is %d: it must be the App ID on the App's settings page (%s/settings/apps), and the private key must belong to that App; also check v3_api_url and this machine's clock",
 		e.cfg.GitHub.App.IntegrationID, e.cfg.GitHub.WebURL,
 	)
 	if errors.Is(in.err, forge.ErrUnavailable) {
-		in.hint = "look at v3_api_url, and whether this machine reaches it: its names, proxies and firewall"
+		in.hint = "check v3_api_url, and whether this machine reaches it: DNS, proxies and firewall"
 	}
 	return in
 }
@@ -73,7 +73,7 @@ func (e *exam) clock(ctx context.Context) []Finding {
 func clocks(database, github time.Duration, known bool) []Finding {
 	err := errors.Join(server.CompareClocks("the database's", database), server.CompareClocks("GitHub's", github))
 	if err != nil {
-		return failed(err.Error(), "a server with this clock claims nothing")
+		return failed(err.Error(), "a server with this clock starts no work")
 	}
 	if !known {
 		return nil // another finding reports GitHub's silence
@@ -99,7 +99,7 @@ func (e *exam) permissions(context.Context) (all []Finding) {
 		all = warning("the App lacks "+logsPermission+", so no agent gets the logs of failing jobs", hint)
 	}
 	if len(missing) == 0 {
-		return append(all, ok("the App has what it needs")...)
+		return append(all, ok("the App has all permissions that it needs")...)
 	}
 	return append(all, failed(
 		"the App lacks "+strings.Join(missing, ", "),
@@ -123,7 +123,7 @@ func (e *exam) events(context.Context) []Finding {
 	subscribed := func(event string) bool { return slices.Contains(e.app.app.Events, event) }
 	missing := slices.DeleteFunc(setup.AppEvents(), subscribed)
 	if len(missing) == 0 {
-		return ok("the App subscribes to what it listens to")
+		return ok("the App subscribes to all events that Pawl handles")
 	}
 	return failed(
 		"the App does not subscribe to "+strings.Join(missing, ", "),
@@ -136,8 +136,8 @@ func (e *exam) workflows(context.Context) []Finding {
 		return nil
 	}
 	return warning(
-		"the App has the permission workflows, so an agent could change what runs with the repository's secrets",
-		"take it away in the App's settings",
+		"the App has the permission workflows, so an agent could change workflows that run with the repository's secrets",
+		"remove it in the App's settings",
 	)
 }
 
@@ -152,7 +152,7 @@ func (e *exam) installed(context.Context) []Finding {
 	return ok("the App is installed on " + policy.Plural(app.Installations, "account"))
 }
 
-// HookPath is the path of GitHub's deliveries below the server's URL.
+// HookPath is the webhook's path below the server's URL.
 const HookPath = "/api/github/hook"
 
 const judgedDeliveries = 20
@@ -161,20 +161,20 @@ const judgedDeliveries = 20
 func (e *exam) hook(ctx context.Context) []Finding {
 	h, err := e.app.client.Apps.Hook(ctx)
 	if err != nil {
-		return failed(err.Error(), "look whether the App has a webhook that is active")
+		return failed(err.Error(), "check that the App has an active webhook")
 	}
 	if e.cfg.GitHub.Receive == config.ReceivePoll {
-		return ok("the server asks GitHub for its deliveries; what GitHub sends to " + h.URL + " need not arrive")
+		return ok("the server polls GitHub for deliveries; those that GitHub sends to " + h.URL + " need not arrive")
 	}
-	const settings = "correct it in the App's settings, under Webhook; app.yml has the form"
+	const settings = "correct it in the App's settings, under Webhook; app.yml shows an example"
 	if !takesDeliveries(h.URL) {
 		return failed(
 			fmt.Sprintf("GitHub sends deliveries to %q, which does not end with %s", h.URL, HookPath),
-			settings+"; or set github.receive to poll without a public address",
+			settings+"; or set github.receive to poll if the server has no public address",
 		)
 	}
 	if h.ContentType != "json" {
-		return failed(fmt.Sprintf("deliveries are sent as %q, and Pawl reads json", h.ContentType), settings)
+		return failed(fmt.Sprintf("deliveries are sent as %q, but Pawl reads only json", h.ContentType), settings)
 	}
 	sent, _, err := e.app.client.Apps.Deliveries(ctx, "")
 	if err != nil {
@@ -189,7 +189,7 @@ func takesDeliveries(address string) bool {
 	return err == nil && strings.HasSuffix(u.Path, HookPath)
 }
 
-// arrived checks the answers to recent deliveries.
+// arrived checks how the webhook answered recent deliveries.
 func arrived(address string, sent []forge.Delivery) []Finding {
 	if len(sent) == 0 {
 		return ok("GitHub sends deliveries to " + address + ", and has sent none in three days")
@@ -204,14 +204,14 @@ func arrived(address string, sent []forge.Delivery) []Finding {
 		return ok(fmt.Sprintf("the last %s to %s arrived", last, address))
 	}
 	return warning(
-		fmt.Sprintf("%d of the last %s to %s did not arrive; the newest of them was answered with %s", len(refused), last, address, status(refused[0].StatusCode)),
-		"look whether that address leads to this server with TLS, and whether the secret there is webhook_secret; Pawl fetches them itself, minutes later",
+		fmt.Sprintf("%d of the last %s to %s did not arrive; the newest of these got %s", len(refused), last, address, status(refused[0].StatusCode)),
+		"check that this address leads to this server with TLS, and that the webhook's secret is webhook_secret; Pawl itself fetches missed deliveries, minutes later",
 	)
 }
 
 func status(code int) string {
 	if code == 0 {
-		return "nothing at all"
+		return "no answer"
 	}
 	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 }
@@ -220,7 +220,7 @@ func (e *exam) signs() bool { return e.cfg.GitHub.App.SigningKeyFile != "" }
 
 // signing checks whether git can sign with the configured key.
 func (e *exam) signing(ctx context.Context) []Finding {
-	const hint = "let github.app.signing_key_file name an SSH key without a passphrase (ssh-keygen -t ed25519 -N '' -f FILE), which this user alone may read; ssh-keygen is in openssh-client"
+	const hint = "set github.app.signing_key_file to an SSH key without a passphrase (ssh-keygen -t ed25519 -N '' -f FILE) that only this user can read; ssh-keygen is in openssh-client"
 	file := e.cfg.GitHub.App.SigningKeyFile
 	info, err := os.Stat(file)
 	if err != nil {
@@ -228,19 +228,19 @@ func (e *exam) signing(ctx context.Context) []Finding {
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return failed(
-			fmt.Sprintf("%s may be read by others (%v), so ssh-keygen does not use it", file, mode),
+			fmt.Sprintf("others can read %s (%v), so ssh-keygen refuses it", file, mode),
 			"chmod 600 "+file,
 		)
 	}
 	// The empty passphrase prevents a prompt.
 	out, err := exec.CommandContext(ctx, "ssh-keygen", "-y", "-P", "", "-f", file).CombinedOutput()
 	if err != nil {
-		return failed(fmt.Sprintf("%s is no key to sign with: %v: %s", file, err, render.Line(string(out), 200)), hint)
+		return failed(fmt.Sprintf("%s is not a usable signing key: %v: %s", file, err, render.Line(string(out), 200)), hint)
 	}
 	kind, _, _ := strings.Cut(string(out), " ")
 	return []Finding{{
 		State: OK,
 		Text:  "commits of attempts are signed by " + file + " (" + kind + ")",
-		Hint:  "GitHub shows them as verified where an account with the committer's address has it as a signing key",
+		Hint:  "GitHub shows them as verified if an account with the committer's address has this signing key",
 	}}
 }

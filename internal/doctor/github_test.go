@@ -41,7 +41,7 @@ func TestDoctorComparesTheClock(t *testing.T) {
 		}
 	}
 	if found := clocks(0, 0, false); len(found) > 0 {
-		t.Errorf("nothing was heard: %+v", found)
+		t.Errorf("without a known clock: %+v", found)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestFailedSignInIsExplained(t *testing.T) {
 			c.must(err)
 			block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 			c.write("app.pem", string(pem.EncodeToMemory(block)))
-		}, Failed, "github", "401 Unauthorized", "and the private key one of that App's"},
+		}, Failed, "github", "401 Unauthorized", "the private key must belong to that App"},
 		{"the id of another App", func(c *clinic) { c.replace("integration_id: 1", "integration_id: 2") },
 			Failed, "github", "404 Not Found", "github.app.integration_id is 2: it must be the App ID"},
 		{"nobody at the address", func(c *clinic) { c.must(c.github.Close()) },
@@ -80,7 +80,7 @@ func TestAppPermissionFindings(t *testing.T) {
 		found []Finding
 		want  []Finding
 	}{
-		"all of it": {granted(func(map[string]string) {}).permissions(t.Context()), ok("the App has what it needs")},
+		"all of it": {granted(func(map[string]string) {}).permissions(t.Context()), ok("the App has all permissions that it needs")},
 		"a permission that is missing": {
 			granted(func(p map[string]string) { p["checks"] = "read"; delete(p, "pull_requests") }).permissions(t.Context()),
 			failed("the App lacks checks: write, pull_requests: write", "grant them in the App's settings"+accept),
@@ -88,12 +88,12 @@ func TestAppPermissionFindings(t *testing.T) {
 		"only the permission to read logs is missing": {
 			granted(func(p map[string]string) { delete(p, "actions") }).permissions(t.Context()),
 			append(warning("the App lacks actions: read, so no agent gets the logs of failing jobs", "grant it in the App's settings"+accept),
-				ok("the App has what it needs")...),
+				ok("the App has all permissions that it needs")...),
 		},
 		"a permission that is too much": {
 			granted(func(p map[string]string) { p["workflows"] = "write" }).workflows(t.Context()),
-			warning("the App has the permission workflows, so an agent could change what runs with the repository's secrets",
-				"take it away in the App's settings"),
+			warning("the App has the permission workflows, so an agent could change workflows that run with the repository's secrets",
+				"remove it in the App's settings"),
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.found); diff != "" {
@@ -106,7 +106,7 @@ func TestAppEventFindings(t *testing.T) {
 	c := newClinic(t, func(o *fakegithub.Options) { o.Events = setup.AppEvents()[2:] })
 	c.finds(Failed, "events", "does not subscribe to issues, issue_comment", "tick them")
 	c = newClinic(t, func(o *fakegithub.Options) { o.Events = append(setup.AppEvents(), "star") })
-	c.finds(OK, "events", "what it listens to", "")
+	c.finds(OK, "events", "subscribes to all events", "")
 }
 
 func TestWebhookFindings(t *testing.T) {
@@ -125,11 +125,11 @@ func TestWebhookFindings(t *testing.T) {
 	status = http.StatusUnauthorized
 	c.github.Ping()
 	c.must(c.github.WaitDelivered(t.Context()))
-	c.finds(Warning, "hook", "1 of the last 2 deliveries", "whether the secret there is webhook_secret")
+	c.finds(Warning, "hook", "1 of the last 2 deliveries", "that the webhook's secret is webhook_secret")
 	c.github.SetWebhookURL("")
 	c.finds(Failed, "hook", `GitHub sends deliveries to ""`, "set github.receive to poll")
 	c.replace("github:\n", "github:\n  receive: poll\n")
-	c.finds(OK, "hook", "the server asks GitHub for its deliveries", "")
+	c.finds(OK, "hook", "the server polls GitHub for deliveries", "")
 }
 
 func TestSigningKeyFindings(t *testing.T) {
@@ -147,9 +147,9 @@ func TestSigningKeyFindings(t *testing.T) {
 	makes("")
 	c.finds(OK, "signing", "are signed by "+key+" (ssh-ed25519)", "verified")
 	c.must(os.Chmod(key, 0o644))
-	c.finds(Failed, "signing", "may be read by others", "chmod 600")
+	c.finds(Failed, "signing", "others can read ", "chmod 600")
 	makes("a passphrase")
-	c.finds(Failed, "signing", "is no key to sign with", "without a passphrase")
+	c.finds(Failed, "signing", "is not a usable signing key", "without a passphrase")
 	c.write("key", "hello\n")
-	c.finds(Failed, "signing", "is no key to sign with", "without a passphrase")
+	c.finds(Failed, "signing", "is not a usable signing key", "without a passphrase")
 }

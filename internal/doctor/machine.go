@@ -35,7 +35,7 @@ func (e *exam) database(ctx context.Context) []Finding {
 			return writable(filepath.Dir(d.Path), "not created yet; pawl serve creates it")
 		}
 	}
-	const hint = "correct database in the configuration, or let this user reach it"
+	const hint = "correct database in the configuration, or give this user access to it"
 	db, err := store.Open(ctx, d.DSN(), store.Options{Access: store.Reading})
 	if err != nil {
 		return failed(err.Error(), hint)
@@ -57,7 +57,7 @@ const leastRoom = 2 << 30
 func (e *exam) disk(context.Context) []Finding {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(nearest(e.cfg.DataDir), &fs); err != nil {
-		return failed(err.Error(), "see that the disk below data_dir is mounted")
+		return failed(err.Error(), "check that the disk of data_dir is mounted")
 	}
 	free := fs.Bavail * uint64(fs.Bsize)
 	text := fmt.Sprintf("%.1f GiB are free below %s", float64(free)/(1<<30), e.cfg.DataDir)
@@ -113,19 +113,19 @@ func (e *exam) sandbox(ctx context.Context) []Finding {
 	if e.box, err = server.OpenSandbox(ctx, e.cfg.Sandbox, ""); err != nil {
 		return failed(
 			err.Error(),
-			"install bubblewrap, and let ordinary users make namespaces; docs/security.md says what none gives up",
+			"install bubblewrap, and let ordinary users create namespaces; docs/security.md says what sandbox.mode none gives up",
 		)
 	}
 	if e.cfg.Sandbox.Mode == config.SandboxNone {
 		return warning(
-			"sandbox.mode is none: agents can read and write whatever this user can",
+			"sandbox.mode is none: agents can read and write all files that this user can",
 			"install bubblewrap and set sandbox.mode to auto",
 		)
 	}
 	if !e.cfg.Sandbox.Walled() {
 		return warning(
-			"bubblewrap works; sandbox.network is open: agents reach whatever this machine reaches",
-			"set it to walled, and list in network what programs need",
+			"bubblewrap works; sandbox.network is open: agents reach every host that this machine reaches",
+			"set it to walled, and list the hosts that programs need in network",
 		)
 	}
 	return ok("bubblewrap works")
@@ -134,7 +134,7 @@ func (e *exam) sandbox(ctx context.Context) []Finding {
 func (e *exam) limits(context.Context) []Finding {
 	how, groups := e.box.Limited()
 	if !groups {
-		return warning(how, "give Pawl a control group of version 2 of its own: Delegate=yes in its unit of systemd")
+		return warning(how, "give Pawl its own control group (version 2): set Delegate=yes in its systemd unit")
 	}
 	return ok(how)
 }
@@ -156,8 +156,8 @@ func (e *exam) paused(context.Context) []Finding {
 		return nil
 	}
 	return warning(
-		"policy.paused is true: nothing starts",
-		"set it to false to let Pawl work; what stopped for it goes on",
+		"policy.paused is true: no attempt starts",
+		"set it to false; the threads that it stopped then continue",
 	)
 }
 
@@ -174,12 +174,12 @@ func (e *exam) budget(context.Context) (all []Finding) {
 		case len(p.PriceList()) > 0:
 		case ofThread:
 			all = append(all, failed(
-				fmt.Sprintf("provider %s has no prices, and a budget in dollars needs them: usd_per_attempt refuses every call there, usd_per_thread_per_day does not bind", p.Name),
+				fmt.Sprintf("provider %s has no prices, but a budget in dollars needs them: usd_per_attempt refuses every call to it, and usd_per_thread_per_day has no effect", p.Name),
 				"add prices, or use a budget of tokens",
 			)...)
 		case ofDay:
 			all = append(all, warning(
-				fmt.Sprintf("provider %s has no prices: the dollars of a day (usd_per_repository_per_day and those above it) count only what its agents tell", p.Name),
+				fmt.Sprintf("provider %s has no prices: the daily budgets in dollars (usd_per_repository_per_day, usd_per_installation_per_day, usd_per_server_per_day) count only costs that its agents report", p.Name),
 				"add prices, or set tokens_per_repository_per_day",
 			)...)
 		}

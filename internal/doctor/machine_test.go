@@ -40,7 +40,7 @@ func TestMachineFindings(t *testing.T) {
 	})
 }
 
-// Root can write anywhere, so the thread that asks becomes somebody else. It ends with the test.
+// Root can write anywhere, so the checking thread drops to another user. It ends with the goroutine.
 func TestUnwritableFolderIsReported(t *testing.T) {
 	dir := t.TempDir()
 	if os.Geteuid() != 0 {
@@ -63,12 +63,12 @@ func TestUnwritableFolderIsReported(t *testing.T) {
 	}
 }
 
-// What lies below data_dir is a file system of one MiB.
+// data_dir is a file system of one MiB.
 func TestFullDiskIsReported(t *testing.T) {
 	needs.All(t, "a file system of its own")
 	small := t.TempDir()
 	if err := syscall.Mount("pawl-test", small, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
+		t.Skipf("a small file system cannot be mounted here (%v); root can", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(small, syscall.MNT_DETACH); err != nil {

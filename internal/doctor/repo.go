@@ -26,8 +26,8 @@ import (
 
 const shownTests = 5
 
-// repository tries everything before a first attempt: configuration, image, setup and verify commands on the default
-// branch, in a temporary folder without caches.
+// repository tries what comes before a first attempt on the default branch: configuration, image, setup and verify
+// commands. It uses a temporary folder without caches.
 func (e *exam) repository(ctx context.Context) []Finding {
 	owner, name, _ := strings.Cut(e.repo, "/")
 	repo := forge.Repo{Owner: owner, Name: name}
@@ -36,26 +36,26 @@ func (e *exam) repository(ctx context.Context) []Finding {
 	}
 	dir, err := os.MkdirTemp("", "pawl-doctor-")
 	if err != nil {
-		return failed(err.Error(), "let TMPDIR name a folder that this user can write to")
+		return failed(err.Error(), "set TMPDIR to a folder that this user can write to")
 	}
 	defer git.Remove(dir) // build tools leave read-only folders
 	s, closing, err := e.trial(ctx, dir)
 	if err != nil {
-		return failed(err.Error(), "correct what the lines above name")
+		return failed(err.Error(), "correct the problems in the lines above")
 	}
 	defer closing()
 	began := time.Now()
 	g, refused, err := s.Try(ctx, repo)
 	if errors.Is(err, git.ErrMalformed) {
-		return failed(err.Error(), "rewrite the history without that object, or ask GitHub; no other machine would fetch it either")
+		return failed(err.Error(), "rewrite the history without that object, or ask GitHub; no other machine can fetch it either")
 	}
 	if err != nil {
-		return failed(err.Error(), advice(err, "look whether this machine reaches GitHub, and at the disk below "+dir))
+		return failed(err.Error(), advice(err, "check that this machine reaches GitHub, and the disk below "+dir))
 	}
 	return append(ok(repo.FullName()+" is fetched"), tried(g, refused, time.Since(began))...)
 }
 
-// advice returns what GitHub's refusal asks for, or otherwise.
+// advice returns the hint of GitHub's refusal; for other errors, and if GitHub found nothing, it returns otherwise.
 func advice(err error, otherwise string) string {
 	if moved, ok := errors.AsType[*forge.Moved](err); ok {
 		return "use the name " + moved.To
@@ -77,7 +77,7 @@ func (e *exam) find(ctx context.Context, repo *forge.Repo) error {
 	return err
 }
 
-// trial creates a separate solver in a folder.
+// trial creates a solver with its own database in a folder.
 func (e *exam) trial(ctx context.Context, dir string) (_ *solver.Solver, closing func(), err error) {
 	cfg := e.cfg
 	cfg.DataDir = dir
@@ -144,7 +144,7 @@ func problems(list []thread.Problem) (all []Finding) {
 func file(g *attempt.Ground) []Finding {
 	if reflect.ValueOf(g.Repo).IsZero() {
 		return named("pawl.yml", warning(
-			config.RepoFile+" is not on the default branch: the server's configuration holds",
+			config.RepoFile+" is not on the default branch: the server's configuration applies",
 			"config/repo-example.yml shows every key",
 		))
 	}
@@ -160,22 +160,22 @@ func image(g *attempt.Ground) []Finding {
 
 func setUp(g *attempt.Ground, took time.Duration) []Finding {
 	if n := len(g.Effective.Environment.Setup); n > 0 {
-		return named("setup", ok(fmt.Sprintf("%s ended with exit code 0 (all together took %s)", policy.Plural(n, "command"), render.Span(took))))
+		return named("setup", ok(fmt.Sprintf("%s ended with exit code 0 (%s in total)", policy.Plural(n, "command"), render.Span(took))))
 	}
 	if g.Proposal.Command == "" {
-		return named("setup", ok("there is none, and no file that Pawl knows asks for one"))
+		return named("setup", ok("there are no setup commands, and no known file suggests one"))
 	}
 	return named("setup", warning(
-		fmt.Sprintf("there is none; %s is the usual command for %s", g.Proposal.Command, g.Proposal.File),
-		fmt.Sprintf("to have it run, write into %s: environment: {setup: [%q]}", config.RepoFile, g.Proposal.Command),
+		fmt.Sprintf("there are no setup commands; %s is the usual command for %s", g.Proposal.Command, g.Proposal.File),
+		fmt.Sprintf("to run it, add to %s: environment: {setup: [%q]}", config.RepoFile, g.Proposal.Command),
 	))
 }
 
 func verified(g *attempt.Ground) (all []Finding) {
 	if len(g.Effective.Verify) == 0 {
 		all = warning(
-			"there are no verify commands, so nothing is called verified",
-			fmt.Sprintf("write into %s what must succeed: verify: [\"go test ./...\"]", config.RepoFile),
+			"there are no verify commands, so no work is verified",
+			fmt.Sprintf("add to %s the commands that must succeed: verify: [\"go test ./...\"]", config.RepoFile),
 		)
 	}
 	for _, v := range g.Before {
@@ -189,13 +189,13 @@ func verification(v policy.Verified) []Finding {
 	if why := v.Unable(); why != "" {
 		return failed(
 			fmt.Sprintf("%s cannot work here: %s", command, why),
-			"mend it, or the setup or the image that it needs; every thread would stop before its first attempt",
+			"fix it, or the setup or the image that it needs; until then, every thread stops before its first attempt",
 		)
 	}
 	if !v.Passed {
 		return warning(
 			fmt.Sprintf("%s fails on the default branch with exit code %d%s", command, v.Exit, failing(v)),
-			"agents get these failures as known ones, and no work is called verified while they fail",
+			"agents learn that these failures are known; no work is verified while they persist",
 		)
 	}
 	took := render.Span(time.Duration(v.MS) * time.Millisecond)

@@ -13,7 +13,7 @@ import (
 
 const widgets = "acme/widgets"
 
-// newWard is a clinic whose App is installed on a repository with these files, which is tried.
+// newWard makes a clinic that also examines a repository with these files, where the App is installed.
 func newWard(t *testing.T, files map[string]string) *clinic {
 	t.Helper()
 	c := newClinic(t, nil)
@@ -72,7 +72,7 @@ func TestRepositoryFindings(t *testing.T) {
 					t.Errorf("no finding %s in %+v", want, all)
 				}
 			}
-			for _, dir := range []string{"tmp", "data"} { // its own folder, and that of the server
+			for _, dir := range []string{"tmp", "data"} { // the check's own folder, and the server's
 				if left, err := filepath.Glob(ward.path(dir + "/*")); err != nil || len(left) > 0 {
 					t.Errorf("left behind: %q %v", left, err)
 				}

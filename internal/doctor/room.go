@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Room is a server's need if every sandbox uses its maximum. Zero means unknown or unlimited.
+// Room is what a server needs if every sandbox uses its maximum. Zero means unknown or unlimited.
 type Room struct {
 	Memory config.Bytes
 	PIDs   int // processes and threads
@@ -26,7 +26,7 @@ const (
 	ownFiles               = 8192
 )
 
-// RoomFor returns a configuration's need.
+// RoomFor returns what a server with this configuration needs.
 func RoomFor(c config.Server) Room {
 	r := Room{Files: ownFiles, Disk: c.Sandbox.Disk}
 	workers := config.Bytes(c.Workers)
@@ -55,17 +55,17 @@ func allowed() (r Room) {
 
 func (e *exam) room(context.Context) []Finding { return allowed().tooSmall(RoomFor(e.cfg)) }
 
-// tooSmall warns of limits below the need.
+// tooSmall warns of limits that are lower than the need.
 func (r Room) tooSmall(need Room) (all []Finding) {
 	if r.Memory > 0 && r.Memory < need.Memory {
 		all = append(all, warning(
-			fmt.Sprintf("memory is limited to %s; the sandboxes of all workers and the server may take %s", r.Memory, need.Memory),
+			fmt.Sprintf("memory is limited to %s; the server and the sandboxes of all workers may need %s", r.Memory, need.Memory),
 			"raise the limit of the container or the unit, or lower workers or sandbox.memory",
 		)...)
 	}
 	if r.PIDs > 0 && r.PIDs < need.PIDs {
 		all = append(all, warning(
-			fmt.Sprintf("processes are limited to %d; the sandboxes of all workers and the server may take %d", r.PIDs, need.PIDs),
+			fmt.Sprintf("processes are limited to %d; the server and the sandboxes of all workers may need %d", r.PIDs, need.PIDs),
 			"raise pids_limit of the container or TasksMax of the unit, or lower workers or sandbox.pids",
 		)...)
 	}

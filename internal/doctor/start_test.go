@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// configuration is what a server starts with.
+// configuration loads the configuration as a server does.
 func (c *clinic) configuration() config.Server {
 	c.Helper()
 	c.write("pawl.yml", c.text)
@@ -58,7 +58,7 @@ func TestStartFailsIfNoAttemptCouldWork(t *testing.T) {
 	}
 }
 
-// What is wrong with one of two backends, and at others, is logged and does not keep a server from its work.
+// Problems of one of two backends, and of other systems, are logged and do not stop the server.
 func TestStartWarnsOfOtherProblems(t *testing.T) {
 	c := newClinic(t, func(o *fakegithub.Options) {
 		o.Permissions = setup.AppPermissions()
@@ -80,11 +80,11 @@ func TestStartWarnsOfOtherProblems(t *testing.T) {
 	}
 }
 
-// An App that GitHub does not know is told at once; a GitHub that is away is not the configuration's fault.
+// An App unknown to GitHub is reported at once. An unreachable GitHub is not, since the configuration may be right.
 func TestStartReportsARefusedAppAtOnce(t *testing.T) {
 	for name, row := range map[string]struct {
 		edit  func(*clinic)
-		words string // empty where nothing is told
+		words string // empty if nothing is logged
 	}{
 		"another id":   {func(c *clinic) { c.replace("integration_id: 1", "integration_id: 99") }, "github.app.integration_id is 99"},
 		"nobody there": {func(c *clinic) { c.must(c.github.Close()) }, ""},
@@ -103,7 +103,7 @@ func TestStartReportsARefusedAppAtOnce(t *testing.T) {
 	}
 }
 
-// A server looks at what others answer once it works.
+// A running server checks other systems.
 func TestServerRunsTheLaterChecks(t *testing.T) {
 	c := newClinic(t, nil)
 	c.text += "server: {address: \"127.0.0.1:0\", pages: \"127.0.0.1:0\"}\n"

@@ -38,10 +38,11 @@ func (s *Sandbox) Limited() (how string, groups bool) {
 	if s.groups != "" {
 		return "limits: control groups", true
 	}
-	how = fmt.Sprintf("limits without control groups (%v): memory and disk are looked at every %s, CPUs are not limited", s.noGroups, lookEvery)
+	unlimited := "CPUs are not limited"
 	if s.mode == None || os.Geteuid() == 0 {
-		how += ", nor are processes"
+		unlimited = "CPUs and processes are not limited"
 	}
+	how = fmt.Sprintf("limits without control groups (%v): Pawl measures memory and disk every %s; %s", s.noGroups, lookEvery, unlimited)
 	return how, false
 }
 

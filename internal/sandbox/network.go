@@ -55,7 +55,7 @@ func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool)
 	s.program, s.networks = nil, false
 	err = fmt.Errorf("%w: %w: %s: %s", ErrUnavailable, err, said, hint(said))
 	if networks {
-		err = fmt.Errorf("no network of its own: %w, or set sandbox.network to open, which lets agents reach whatever this machine reaches", err)
+		err = fmt.Errorf("no network of its own: %w, or set sandbox.network to open, which lets agents reach every host that this machine reaches", err)
 	}
 	return err
 }

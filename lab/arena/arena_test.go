@@ -17,44 +17,43 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The arena: bots that never tire, each against the server in a repository of its own,
-// for two days of virtual time. A bot sees GitHub alone, and acts again and again until
-// nothing more comes of it. What Pawl does in its repository must stay within a bound
-// that is known before. `make arena` plays all of them and prints a table.
+// In the arena, tireless bots play against one server for two days of virtual time, each in
+// its own repository. A bot sees only GitHub, and repeats its act until Pawl starts no more
+// attempts. Pawl's attempts and writes in that repository must stay within the bot's bound.
+// `make arena` plays all bots and prints a table.
 
-var whole = flag.Bool("arena", false, "play all bots of the arena, and print what they came to")
+var whole = flag.Bool("arena", false, "play all bots of the arena, and print the results")
 
 // bot is one opponent.
 type bot struct {
 	name, does string
-	files      map[string]string // of its repository, beside the usual ones
-	agent      string            // a shell script that is the agent there; empty: one that adds a new file
-	begins     func(*seat)       // how work begins; nil: a person asks for an issue, and Pawl opens a pull request
-	acts       func(*seat)       // once; it is called again and again
-	every      time.Duration     // between two acts; 0: as soon as Pawl rests
+	files      map[string]string // of its repository, in addition to the usual ones
+	agent      string            // the agent's shell script; empty for newAgent
+	begins     func(*seat)       // starts the work; nil: a user asks for an issue, and Pawl opens a pull request
+	acts       func(*seat)       // acts once; called repeatedly
+	every      time.Duration     // between two acts; 0: as soon as Pawl is idle
 	bound      bound
 }
 
-// bound is how much may come of a bot in two days.
+// bound limits Pawl's reaction to a bot in two days.
 type bound struct {
-	attempts int // in its repository, with the first, which a person asked for
-	threads  int // that attempts were made on; 0 means 1
-	writes   int // of Pawl to GitHub; 0 means what so many attempts are shown with
+	attempts int // in its repository, including the first, which a user asked for
+	threads  int // threads with attempts; 0 means 1
+	writes   int // of Pawl to GitHub; 0 means shownBy for each attempt, and moreWrites
 	why      string
 }
 
-// shownBy is how many writes an attempt leads to at most, and moreWrites how many may
-// come beside.
+// shownBy limits the writes that report an attempt; moreWrites limits Pawl's other writes.
 const shownBy, moreWrites = 15, 10
 
-// seat is a bot at play with what it knows.
+// seat is a bot in play, with its state.
 type seat struct {
 	*arena
 	*bot
 	repo        string
 	issue, pull int
 	round       int // of its acts, from 1
-	sent        int // what it did, in events
+	sent        int // its acts, in GitHub events
 	memory      map[string]int64
 
 	next         time.Time // of its next act
@@ -69,15 +68,15 @@ type arena struct {
 	seats []*seat
 }
 
-// The bots' accounts. Nobody allowed the other one.
+// The bots' accounts. Only helper is an allowed bot.
 const helper, other = "helper[bot]", "other[bot]"
 
-// tireless is after how many acts in a row that led to no attempt a bot rests for the
-// day: the wheel stands still.
+// tireless is the number of consecutive acts without an attempt after which a bot stops
+// for the day.
 const tireless = 3
 
-// settings let no bound but those of the bots' own threads and repositories end what
-// they do, as they share a server.
+// settings raise the server's and the account's limits, because the bots share a server:
+// only limits of a bot's own threads and repository may stop it.
 const settings = `workers: 4
 policy:
   allowed_bots: [77]
@@ -86,8 +85,8 @@ policy:
   learning: {mode: fixed} # each script is written for its backend
 `
 
-// dispatch is the agent of all repositories. It runs the script of the one that it is
-// called for, which may post to GitHub as a person.
+// dispatch is the agent of all repositories. It runs the script of the thread's repository,
+// which may post to GitHub as a user.
 const dispatch = `#!/bin/sh
 CTRL='%[3]s'
 echo "$PAWL_THREAD" >> "$CTRL/attempts"
@@ -98,11 +97,11 @@ post() { curl -sSf -o /dev/null -H "Authorization: Bearer %[2]s" -d "$2" "%[1]s/
 . "$CTRL/$owner.sh"
 `
 
-// newAgent adds a new file each time, so that no attempt is like the one before.
+// newAgent adds a new file each time, so that no attempt resembles the previous one.
 const newAgent = `head -c 90 /dev/urandom | base64 > "file$n.txt"; echo "I added file$n.txt."`
 
-// newArena starts a server for these bots, with so many attempts a day in a repository
-// and on a thread, and lets work begin.
+// newArena starts a server for these bots and starts the work. perRepository and perThread
+// limit the attempts a day.
 func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 	t.Helper()
 	a := &arena{stage: newStage(t, fmt.Sprintf(settings, perRepository, perThread))}
@@ -142,7 +141,7 @@ func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 	return a
 }
 
-// asks has a person open an issue and ask for it.
+// asks opens an issue as a user who asks Pawl to solve it.
 func (s *seat) asks(title, body string) {
 	var err error
 	s.issue, err = s.World.OpenIssue(s.repo, writer, title, body)
@@ -165,7 +164,7 @@ func (a *arena) play() {
 	}
 }
 
-// rest waits until the server has nothing left to do at this time, and counts.
+// rest waits until the server is idle at the current time, and counts its attempts and writes.
 func (a *arena) rest(day int) {
 	a.t.Helper()
 	before := -1
@@ -202,15 +201,15 @@ func (a *arena) rest(day int) {
 	a.World.ResetCalls()
 }
 
-// act lets every bot act whose time has come, and reports whether there was one. A bot
-// whose work waits for a time waits, too.
+// act lets every due bot act, and reports whether one did. While a thread of a bot's
+// repository waits for a time, the bot waits, too.
 func (a *arena) act() (acted bool) {
 	waits := a.waits()
 	for _, s := range a.seats {
 		if s.rests() || s.next.After(a.ahead.now()) || waits[s.repo].After(time.Time{}) {
 			continue
 		}
-		if !acted { // a bot needs a moment, too
+		if !acted { // acts are at least a second apart
 			a.reach(a.ahead.now().Add(time.Second))
 		}
 		acted = true
@@ -222,13 +221,13 @@ func (a *arena) act() (acted bool) {
 	return acted
 }
 
-// rests reports whether the bot acts no more today: nothing comes of it, or too much.
+// rests reports whether the bot is done for today: its acts have no effect, or exceeded the bound.
 func (s *seat) rests() bool {
 	return s.acts == nil || s.quiet >= tireless || s.last > s.bound.attempts
 }
 
-// waits are the times for which threads wait, by repository. What waits for the next
-// day, as it or its repository has had its attempts of this one, is at rest.
+// waits returns the earliest time that a thread waits for, by repository. It omits threads
+// that wait for the next day because of a daily limit.
 func (a *arena) waits() map[string]time.Time {
 	a.t.Helper()
 	rows, err := a.store.Threads(a.t.Context(), 10_000)
@@ -248,8 +247,8 @@ func (a *arena) waits() map[string]time.Time {
 	return all
 }
 
-// wait moves the clocks to the next time at which a thread or a bot does something, and
-// reports whether there is one.
+// wait moves the clocks to the next time at which a thread or a bot is due, and reports
+// whether there is one.
 func (a *arena) wait() bool {
 	a.t.Helper()
 	var next time.Time
@@ -274,7 +273,7 @@ func (a *arena) wait() bool {
 	return true
 }
 
-// threads are those of the bot's repository on which attempts were made.
+// threads returns the threads with attempts in the bot's repository.
 func (s *seat) threads() (list []string) {
 	for line := range strings.Lines(s.attempts()) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, s.repo+"#") && !slices.Contains(list, line) {
@@ -284,8 +283,8 @@ func (s *seat) threads() (list []string) {
 	return list
 }
 
-// judged counts what Pawl took note of in the bot's repository beside its own doing, and
-// beside the request that the work began with.
+// judged counts the events that Pawl recorded in the bot's repository, except its own and
+// the first request.
 func (s *seat) judged() (n int) {
 	rows, err := s.store.Threads(s.t.Context(), 10_000)
 	s.must(err)
@@ -305,7 +304,7 @@ func (s *seat) judged() (n int) {
 	return n - 1
 }
 
-// check compares what came of each bot with its bound, and returns the lines of a table.
+// check compares each bot's results with its bound, and returns the lines of a table.
 func (a *arena) check() (table []string) {
 	a.t.Helper()
 	for _, s := range a.seats {
@@ -317,7 +316,7 @@ func (a *arena) check() (table []string) {
 				s.name, s.does, s.last, threads, s.writes, b.attempts, b.threads, b.writes, b.why)
 		}
 		if met && (s.acts != nil && s.sent < tireless || judged < 1 && s.last < 2) {
-			a.t.Errorf("%s did %d things, of which Pawl took note of %d; it tests nothing", s.name, s.sent, judged)
+			a.t.Errorf("%s acted %d times and Pawl recorded %d events; the bot tests nothing", s.name, s.sent, judged)
 		}
 		table = append(table, fmt.Sprintf("| %s: %s | %d | %d + %d | %d | %s | %d of %d | %s | %s |",
 			s.name, s.does, s.sent, s.today[0], s.today[1], b.attempts, b.why, s.writes, b.writes, s.ended(), map[bool]string{true: "yes", false: "NO"}[met]))
@@ -325,7 +324,7 @@ func (a *arena) check() (table []string) {
 	return table
 }
 
-// ended is the rule of the last decision on the thread that the work began with.
+// ended returns the rule of the last decision on the first thread.
 func (s *seat) ended() policy.Rule {
 	if d := s.state(s.thread(s.issue)).Decision; d != nil {
 		return d.Rule
@@ -338,7 +337,7 @@ func (s *seat) thread(n int) thread.ID {
 	return thread.ID{Owner: owner, Name: name, Number: n}
 }
 
-// The acts of bots. Each is one event or more at GitHub.
+// The acts of bots. Each causes at least one event at GitHub.
 
 func (s *seat) did(err error) {
 	s.t.Helper()
@@ -354,7 +353,7 @@ func (s *seat) says(on int, who, text string) int64 {
 	return id
 }
 
-// head is the commit of Pawl's pull request.
+// head returns the head commit of Pawl's pull request.
 func (s *seat) head() string {
 	for _, p := range s.World.Pulls(s.repo) {
 		if p.Number == s.pull {
@@ -364,7 +363,7 @@ func (s *seat) head() string {
 	return ""
 }
 
-// fails has an App report a failed check on the pull request's head.
+// fails reports a failed check on the pull request's head as an App.
 func (s *seat) fails(app, name, text string, annotations ...fakegithub.CheckAnnotation) {
 	s.t.Helper()
 	s.reports(app, fakegithub.CheckResult{Name: name, Conclusion: "failure", Title: name, Summary: text, Annotations: annotations})
@@ -373,13 +372,13 @@ func (s *seat) fails(app, name, text string, annotations ...fakegithub.CheckAnno
 func (s *seat) reports(app string, c fakegithub.CheckResult) {
 	s.t.Helper()
 	if c.SHA = s.head(); c.Summary == "" {
-		c.Title = "" // as those of GitHub Actions
+		c.Title = "" // as GitHub Actions does
 	}
 	_, err := s.World.CompleteCheckRun(s.repo, app, c)
 	s.did(err)
 }
 
-// button is the check run pawl on the head, and whether it has a button now.
+// button returns the check run pawl on the head, and whether it has a button.
 func (s *seat) button(id string) (run fakegithub.CheckRun, has bool) {
 	for _, c := range s.World.CheckRuns(s.repo) {
 		if c.App == "pawl" && c.Name == "pawl" && c.SHA == s.head() {
@@ -389,7 +388,7 @@ func (s *seat) button(id string) (run fakegithub.CheckRun, has bool) {
 	return run, slices.ContainsFunc(run.Actions, func(a fakegithub.CheckAction) bool { return a.Identifier == id })
 }
 
-// pawls are the texts that Pawl wrote as comments on a thread, as they stand now.
+// pawls returns Pawl's current comments on a thread.
 func (s *seat) pawls(n int) (all []fakegithub.Comment) {
 	for _, c := range s.World.Comments(s.repo, n) {
 		if c.Author == "pawl[bot]" {
@@ -399,7 +398,7 @@ func (s *seat) pawls(n int) (all []fakegithub.Comment) {
 	return all
 }
 
-// words are a request in words that were not said before.
+// words returns a request in new words.
 func (s *seat) words() string { return sentence(s.round) }
 
 func sentence(n int) string {

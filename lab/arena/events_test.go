@@ -27,7 +27,7 @@ var editors = []bot{
 	{name: "flipper", does: "a script changes the description to and fro",
 		acts:  func(s *seat) { s.describes([]string{"Take the first way.", "Take the second way."}[s.round%2]) },
 		bound: bound{attempts: 3, why: "each of two texts counts once"}},
-	{name: "novelist", does: "a person's script adds a sentence to the description",
+	{name: "novelist", does: "a user's script adds a sentence to the description",
 		acts:  func(s *seat) { s.describes(s.words()) },
 		bound: bound{attempts: 6, why: five}},
 	{name: "retitler", does: "a script changes the title and who is assigned",
@@ -99,7 +99,7 @@ var reviewers = []bot{
 	{name: "finder", does: "an allowed bot requests changes with new findings",
 		acts:  func(s *seat) { s.reviews(helper, "CHANGES_REQUESTED", s.words()+" "+sentence(s.round+40)) },
 		bound: bound{attempts: 6, why: five}},
-	{name: "fault-finder", does: "a person's script finds something new every 20 minutes", every: 20 * time.Minute,
+	{name: "fault-finder", does: "a user's script finds something new every 20 minutes", every: 20 * time.Minute,
 		acts:  func(s *seat) { s.reviews(writer, "CHANGES_REQUESTED", s.words()) },
 		bound: bound{attempts: 6, why: five}},
 	{name: "liner", does: "an allowed bot remarks on three lines at once",
@@ -110,7 +110,7 @@ var reviewers = []bot{
 			}
 		},
 		bound: bound{attempts: 6, why: five}},
-	{name: "approver", does: "a person's script approves",
+	{name: "approver", does: "a user's script approves",
 		acts:  func(s *seat) { s.reviews(writer, "APPROVED", []string{"LGTM", "", "Looks good to me!"}[s.round%3]) },
 		bound: bound{attempts: 1, why: none}},
 }

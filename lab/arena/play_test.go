@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The bots of the arena play in groups that share a server; of each group make test-all
-// plays a few.
+// The bots play in groups that share a server. make test-all plays a few of each group.
 func TestArenaBotsCannotMakePawlRunAway(t *testing.T) {
 	t.Parallel()
 	for _, group := range []struct {

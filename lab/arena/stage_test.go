@@ -108,7 +108,7 @@ func (s *stage) await(what string, cond func() bool) {
 // ctrl is a folder that the agents share with the test.
 func (s *stage) ctrl() string { return filepath.Join(s.Dir, "ctrl") }
 
-// attempts are the threads of all attempts so far, a line each.
+// attempts returns the threads of all attempts so far, one per line.
 func (s *stage) attempts() string {
 	made, _ := os.ReadFile(filepath.Join(s.ctrl(), "attempts")) // there is none before the first
 	return string(made)
@@ -127,7 +127,7 @@ func (s *stage) state(id thread.ID) thread.State {
 	return state
 }
 
-// waitsForTheDay reports whether a thread waits because it or its repository has had its attempts of the day.
+// waitsForTheDay reports whether a thread waits for a daily limit of its own or of its repository.
 func (s *stage) waitsForTheDay(id thread.ID) bool {
 	s.t.Helper()
 	state := s.state(id)
@@ -139,7 +139,7 @@ func (s *stage) waitsForTheDay(id thread.ID) bool {
 	return rule == policy.RuleCap || rule == policy.RuleDailyCap
 }
 
-// clock is a time that a test moves. It also runs, so that what happens one after the other has different times.
+// clock is a clock that a test can move ahead. It also runs, so that consecutive events have different times.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration

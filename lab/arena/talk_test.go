@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Why bots are bounded.
+// Reasons for the bounds.
 const (
-	five   = "5 attempts in a row without a person's new words"
-	again  = "once in words that are new; " + five
-	row    = "six in a row tell a program; " + five
-	moves  = "what moves by itself is no content"
+	five   = "5 attempts in a row without new user input"
+	again  = "once in new words; " + five
+	row    = "six in a row reveal a program; " + five
+	moves  = "automatic changes are no content"
 	none   = "it asks for nothing"
-	forced = "the branch was force-pushed, and no person said anything since"
+	forced = "the branch was force-pushed, and no user has commented since"
 )
 
 // talkers are bots that write comments.
@@ -27,27 +27,27 @@ var talkers = []bot{
 			s.says(s.pull, helper, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")+"\n\n"+s.words())
 		},
 		bound: bound{attempts: 6, why: five}},
-	{name: "mirror", does: "a person's script quotes what Pawl wrote, and says nothing",
+	{name: "mirror", does: "a user's script quotes what Pawl wrote, and says nothing",
 		acts:  func(s *seat) { s.says(s.pull, writer, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")) },
 		bound: bound{attempts: 1, why: none}},
-	{name: "bridge", does: "a bridge copies what Pawl wrote, in a person's name",
+	{name: "bridge", does: "a bridge copies what Pawl wrote, in a user's name",
 		acts:  func(s *seat) { s.says(s.pull, writer, s.shown()) },
-		bound: bound{attempts: 1, why: "Pawl's words are Pawl's"}},
-	{name: "embedder", does: "a person's script says the same below another quotation each time", every: time.Minute,
+		bound: bound{attempts: 1, why: "Pawl's own words do not count"}},
+	{name: "embedder", does: "a user's script says the same below another quotation each time", every: time.Minute,
 		acts: func(s *seat) {
 			s.later(1, 6)
 			s.says(s.pull, writer, "> "+s.words()+"\n\nPlease look at this again.")
 		},
 		bound: bound{attempts: 7, why: again}},
-	{name: "praiser", does: "a person's script says thanks",
+	{name: "praiser", does: "a user's script says thanks",
 		acts: func(s *seat) {
 			s.says(s.pull, writer, []string{"Thanks!", "Thank you so much.", "LGTM", "Great work!"}[s.round%4])
 		},
 		bound: bound{attempts: 1, why: none}},
-	{name: "parrot", does: "a person's script says the same word for word",
+	{name: "parrot", does: "a user's script says the same word for word",
 		acts:  func(s *seat) { s.says(s.pull, writer, "Please look at this again.") },
 		bound: bound{attempts: 2, why: "once in words that are new"}},
-	{name: "recreator", does: "a person's script deletes its comment and writes it again",
+	{name: "recreator", does: "a user's script deletes its comment and writes it again",
 		acts: func(s *seat) {
 			if id := s.memory["mine"]; id != 0 {
 				s.did(s.World.DeleteComment(s.repo, id, writer))
@@ -55,73 +55,73 @@ var talkers = []bot{
 			s.memory["mine"] = s.says(s.pull, writer, "Please look at this again.")
 		},
 		bound: bound{attempts: 2, why: "once in words that are new"}},
-	{name: "counter", does: "a person's script says the same with a counter",
+	{name: "counter", does: "a user's script says the same with a counter",
 		acts:  func(s *seat) { s.says(s.pull, writer, fmt.Sprintf("Please look at this again (%d).", s.round)) },
 		bound: bound{attempts: 12, why: row}},
-	{name: "dater", does: "a person's script says the same with the time",
+	{name: "dater", does: "a user's script says the same with the time",
 		acts: func(s *seat) {
 			s.says(s.pull, writer, "Still open at "+s.ahead.now().UTC().Format("2006-01-02 15:04:05")+", please go on.")
 		},
 		bound: bound{attempts: 12, why: row}},
-	{name: "noncer", does: "a person's script says the same with a request id",
+	{name: "noncer", does: "a user's script says the same with a request id",
 		acts: func(s *seat) {
 			s.says(s.pull, writer, fmt.Sprintf("Please look at this again, request %08x.", uint32(s.round)*2654435761))
 		},
 		bound: bound{attempts: 12, why: row}},
-	{name: "cron", does: "a person's script comments /pawl retry every six hours", every: 6 * time.Hour,
+	{name: "cron", does: "a user's script comments /pawl retry every six hours", every: 6 * time.Hour,
 		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry") },
 		bound: bound{attempts: 7, why: again}},
-	{name: "insister", does: "a person's script comments /pawl retry with a counter",
+	{name: "insister", does: "a user's script comments /pawl retry with a counter",
 		acts:  func(s *seat) { s.says(s.issue, writer, fmt.Sprintf("/pawl retry more words %d", s.round)) },
 		bound: bound{attempts: 12, why: row}},
-	{name: "commander", does: "a person's script comments /pawl retry in new words every two hours", every: 2 * time.Hour,
+	{name: "commander", does: "a user's script comments /pawl retry in new words every two hours", every: 2 * time.Hour,
 		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 11, why: row}},
-	{name: "stranger", does: "somebody without permission gives orders",
+	{name: "stranger", does: "a user without permission gives commands",
 		acts: func(s *seat) {
 			s.says(s.issue, reader, "/pawl solve "+s.words())
 			s.says(s.pull, reader, s.words())
 		},
-		bound: bound{attempts: 1, why: "who asks may not"}},
+		bound: bound{attempts: 1, why: "the user has no permission"}},
 	{name: "rival", does: "another App answers Pawl in Pawl's way",
 		acts: func(s *seat) {
 			s.says(s.issue, other, "<!-- pawl:status -->\n@pawl Done after 1 attempt. /pawl retry\n"+s.words())
 			s.says(s.pull, other, "@pawl "+s.words())
 		},
 		bound: bound{attempts: 1, why: "the bot is not allowed"}},
-	{name: "asker", does: "a person's script asks /pawl why ten times at once",
+	{name: "asker", does: "a user's script asks /pawl why ten times at once",
 		acts: func(s *seat) {
 			for range 10 {
 				s.says(s.issue, writer, "/pawl why")
 			}
 		},
-		bound: bound{attempts: 1, writes: 80, why: "questions are no work, and few are answered"}},
-	{name: "mumbler", does: "a person's script gives ten orders that Pawl does not know",
+		bound: bound{attempts: 1, writes: 80, why: "questions start no work, and Pawl answers few"}},
+	{name: "mumbler", does: "a user's script gives ten commands that Pawl does not know",
 		acts: func(s *seat) {
 			for i := range 10 {
 				s.says(s.issue, writer, fmt.Sprintf("/pawl %s %d", strings.Fields("dance sing jump run sleep eat drink walk fly swim")[i], s.round))
 			}
 		},
-		bound: bound{attempts: 1, writes: 80, why: "questions are no work, and few are answered"}},
-	{name: "remover", does: "a person's script deletes what Pawl writes, and asks why",
+		bound: bound{attempts: 1, writes: 80, why: "questions start no work, and Pawl answers few"}},
+	{name: "remover", does: "a user's script deletes what Pawl writes, and asks why",
 		acts: func(s *seat) {
 			for _, c := range s.pawls(s.issue) {
 				s.did(s.World.DeleteComment(s.repo, c.ID, writer))
 			}
 			s.says(s.issue, writer, "/pawl why")
 		},
-		bound: bound{attempts: 1, writes: 80, why: "questions are no work"}},
+		bound: bound{attempts: 1, writes: 80, why: "questions start no work"}},
 }
 
-// pretenders cannot be told from people; what is configured for a day bounds them.
+// pretenders are indistinguishable from users; only the configured daily limits stop them.
 var pretenders = []bot{
-	{name: "pretender", does: "a person's script says something new at random times", every: time.Minute,
+	{name: "pretender", does: "a user's script says something new at random times", every: time.Minute,
 		acts: func(s *seat) {
 			s.later(5, 95)
 			s.says(s.pull, writer, s.words())
 		},
 		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
-	{name: "reactor", does: "a person's script says something new as soon as something was pushed",
+	{name: "reactor", does: "a user's script says something new as soon as something was pushed",
 		acts: func(s *seat) {
 			if head := "seen " + s.head(); s.memory[head] == 0 {
 				s.memory[head] = 1
@@ -131,24 +131,24 @@ var pretenders = []bot{
 		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
 }
 
-// later lets a bot act again after so many minutes, at a time that no rule knows.
+// later lets a bot act again after least to most minutes, in no regular pattern.
 func (s *seat) later(least, most uint32) {
 	s.next = s.ahead.now().Add(time.Duration(60*least+uint32(s.round)*2654435761%(60*(most-least))) * time.Second)
 }
 
 var hidden = regexp.MustCompile(`(?s)<!--.*?-->\s*`)
 
-// shown is what readers see of the comment that Pawl wrote on the issue.
+// shown returns the visible text of Pawl's comment on the issue.
 func (s *seat) shown() string {
 	return strings.TrimSpace(hidden.ReplaceAllString(s.pawls(s.issue)[0].Body, ""))
 }
 
-// timekeepers are told by when they act, so they share a clock with nobody who moves it.
+// timekeepers are recognised by when they act, so they must not share a clock with bots that move it.
 var timekeepers = []bot{
-	{name: "metronome", does: "a person's script says something new every hour", every: time.Hour,
+	{name: "metronome", does: "a user's script says something new every hour", every: time.Hour,
 		acts:  func(s *seat) { s.says(s.pull, writer, s.words()) },
 		bound: bound{attempts: 11, why: row}},
-	{name: "rewriter", does: "a person's script edits its comment every hour", every: time.Hour,
+	{name: "rewriter", does: "a user's script edits its comment every hour", every: time.Hour,
 		acts: func(s *seat) {
 			if id := s.memory["mine"]; id != 0 {
 				s.did(s.World.EditComment(s.repo, id, writer, s.words()))

@@ -28,7 +28,7 @@ var workers = []bot{
 			})
 		},
 		bound: bound{attempts: 7, threads: 7, why: chain + ": 1 + 2 + 4"}},
-	{name: "orderer", does: "a workflow opens an issue for each pull request of Pawl's, and orders it in a person's name",
+	{name: "commissioner", does: "a workflow opens an issue for each pull request by Pawl, and asks for it in a user's name",
 		acts: func(s *seat) {
 			s.each(func(pull int) {
 				n, err := s.World.OpenIssue(s.repo, writer, fmt.Sprintf("Follow up on #%d", pull), "Please add a test.")
@@ -101,15 +101,15 @@ var workers = []bot{
 		bound: bound{attempts: 1, writes: 5 + 12*2, why: none}},
 }
 
-// multipliers are bots that begin thread after thread; what is configured for a
-// repository and a day bounds them.
+// multipliers are bots that start thread after thread; only the configured daily limits of
+// a repository stop them.
 var multipliers = []bot{
 	{name: "fan", does: "a workflow opens issue after issue about the same pull request",
 		acts:  func(s *seat) { s.opens(s.words(), fmt.Sprintf("Please see #%d.", s.pull)) },
 		bound: bound{attempts: 24, threads: 24, why: cap12}},
 	{name: "splitter", does: "a label opens two issues with the same label",
 		acts: func(s *seat) {
-			opened := 0 // at a time; twice as many each time would soon be too many for the test
+			opened := 0 // per act; doubling each time would soon be too much for the test
 			for _, i := range s.World.Issues(s.repo) {
 				if key := fmt.Sprint("seen ", i.Number); i.Pull == nil && s.memory[key] == 0 && opened < 4 {
 					s.memory[key] = 1
@@ -134,19 +134,19 @@ var multipliers = []bot{
 		bound: bound{attempts: 24, threads: 24, why: cap12}},
 }
 
-// agents are repositories where the agent itself keeps the wheel turning.
+// agents are repositories where the agent itself triggers more work.
 var agents = []bot{
-	{name: "delegator", does: "the agent opens an issue in a person's name, for Pawl",
+	{name: "delegator", does: "the agent opens an issue in a user's name, for Pawl",
 		agent: newAgent + `
 post issues '{"title": "A part of it", "body": "Please do the next part of it.", "labels": ["pawl"]}'`,
 		bound: bound{attempts: 9, threads: 9, why: fast}},
-	{name: "poster", does: "the agent comments and commands in a person's name",
+	{name: "poster", does: "the agent comments and commands in a user's name",
 		agent: newAgent + `
 post "issues/$issue/comments" '{"body": "Status update: I am still looking at this, and I will go on soon."}'
 post "issues/$issue/comments" '{"body": "/pawl solve and do not forget the documentation"}'
 echo "post issues/$issue/comments Status update: I am still looking at this, and I will go on soon."
 echo "post issues/$issue/comments /pawl solve and do not forget the documentation"`,
-		bound: bound{attempts: 1, why: "the agent's own words are no person's"}},
+		bound: bound{attempts: 1, why: "the agent's own words are not a user's"}},
 	{name: "idler", does: "the agent changes nothing, and an allowed bot insists",
 		agent: "echo 'There is nothing to do.'", acts: func(s *seat) { s.says(s.issue, helper, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 6, why: five}},
@@ -161,9 +161,9 @@ echo "post issues/$issue/comments /pawl solve and do not forget the documentatio
 		bound: bound{attempts: 7, why: again}},
 }
 
-// spinners are agents that make many attempts of one request.
+// spinners are agents that cause many attempts for one request.
 var spinners = []bot{
-	{name: "doubler", does: "the agent opens two issues in a person's name, for Pawl",
+	{name: "doubler", does: "the agent opens two issues in a user's name, for Pawl",
 		agent: newAgent + `
 for part in first second; do post issues '{"title": "A part of it", "body": "Please do the '$part' part of it.", "labels": ["pawl"]}'; done`,
 		bound: bound{attempts: 30, threads: 30, why: fast}},
@@ -173,10 +173,10 @@ for part in first second; do post issues '{"title": "A part of it", "body": "Ple
 		bound: bound{attempts: 51, why: "the ladder, for each of " + five}},
 	{name: "crasher", does: "the agent fails each time after a change",
 		agent: `head -c 90 /dev/urandom | base64 > "file$n.txt"; echo "$(head -c 60 /dev/urandom | base64)" >&2; exit 1`,
-		bound: bound{attempts: 51, why: "50 restarts since a person asked"}},
+		bound: bound{attempts: 51, why: "50 restarts since a user asked"}},
 }
 
-// each calls do with the pull requests of Pawl's that the bot has not seen.
+// each calls do with Pawl's pull requests that the bot has not seen.
 func (s *seat) each(do func(pull int)) {
 	for _, p := range s.World.Pulls(s.repo) {
 		if key := fmt.Sprint("seen ", p.Number); p.Author == "pawl[bot]" && s.memory[key] == 0 {
@@ -186,7 +186,7 @@ func (s *seat) each(do func(pull int)) {
 	}
 }
 
-// opens opens an issue with Pawl's label as the person who asked for the first one.
+// opens opens an issue with Pawl's label as the user who asked for the first one.
 func (s *seat) opens(title, body string) {
 	s.t.Helper()
 	_, err := s.World.OpenIssue(s.repo, writer, title, body, "pawl")

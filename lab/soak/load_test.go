@@ -23,8 +23,8 @@ const writer = rig.Writer
 // patience bounds each wait. It is long, so that no test fails because the machine is busy.
 const patience = 10 * time.Minute
 
-// soak is one server, or three on one database, that are killed all the time
-// while people ask for work.
+// soak is one server, or three on one database, that the test kills at random while
+// users ask for work.
 type soak struct {
 	*rig.Rig
 	t       *testing.T
@@ -32,18 +32,18 @@ type soak struct {
 	nodes   []*node
 	repos   []string
 	threads []place
-	calm    atomic.Bool // nobody dies by chance any more
+	calm    atomic.Bool // no more random kills
 	orderly bool        // every restart is a SIGTERM
 	spray   *spray
 
-	mu     sync.Mutex // of chance, which all supervisors draw from
+	mu     sync.Mutex // guards chance, which all supervisors use
 	chance *rand.Rand
 }
 
 // node is one of the servers.
 type node struct {
 	*crashtest.Lives
-	long atomic.Bool // this life is let be
+	long atomic.Bool // this life is rarely killed
 }
 
 // place is an issue in a repository.
@@ -52,7 +52,7 @@ type place struct {
 	number int
 }
 
-// settings allow what a soak needs: it makes more attempts in an hour than a server may in a day by default.
+// settings raise the limits: a soak makes more attempts in an hour than the defaults allow in a day.
 const settings = `policy:
   restarts: {backoff_cap: 2s}
   caps: {per_repository_per_day: 100000, per_installation_per_day: 100000, per_server_per_day: 100000, per_account_per_day: 100000}
@@ -83,7 +83,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		db := postgrestest.Start(t)
 		s.must(s.UseDatabase(db.Address(db.NewDatabase(t, ""))))
 	}
-	// Who stops in order leaves no lease behind, and leases in PostgreSQL go by its clock, which no test moves.
+	// An orderly stop leaves no lease to expire. Leases in PostgreSQL expire by its clock, which no test moves.
 	inTime := shared || s.orderly
 	repos := soakRepos
 	if inTime {
@@ -109,7 +109,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	return s
 }
 
-// logFile is kept if the test fails.
+// logFile creates the servers' log, which persists if the test fails.
 func logFile(t *testing.T) *os.File {
 	t.Helper()
 	log, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprintf("pawl-soak-%d.log", os.Getpid())))
@@ -127,7 +127,7 @@ func logFile(t *testing.T) *os.File {
 	return log
 }
 
-// add makes a server one of the soak's.
+// add adds a server to the soak.
 func (s *soak) add(n *node) {
 	n.World, n.Dir, n.Data, n.Read, n.Log = s.World, s.Dir, "data", s.read, s.log
 	n.Env, n.Orderly = s.envOf(n), s.orderly
@@ -141,7 +141,7 @@ func (s *soak) must(err error) {
 	}
 }
 
-// read gives the database, open for reading beside the servers, to f.
+// read opens the database for reading while the servers run, and calls f.
 func (s *soak) read(f func(*store.Store)) {
 	s.t.Helper()
 	db, err := store.Open(s.t.Context(), s.Database(), store.Options{Now: s.nodes[0].Now, Access: store.Reading})
@@ -150,8 +150,8 @@ func (s *soak) read(f func(*store.Store)) {
 	f(db)
 }
 
-// begin lets the first server begin and live until it knows from when on it has to
-// ask GitHub for what it missed: from its first look at the deliveries.
+// begin starts the first server and waits until it has listed GitHub's deliveries once: from
+// then on, it knows where its search for missed deliveries starts.
 func (s *soak) begin() {
 	s.t.Helper()
 	s.calm.Store(true)
@@ -166,8 +166,8 @@ func (s *soak) begin() {
 	}))
 }
 
-// envOf gives each life of a node a seed, and a small chance to die at each point
-// that it passes. One life in four is long.
+// envOf gives each life of a node a seed, and a small chance to die at each crash point. One
+// life in four is long.
 func (s *soak) envOf(n *node) func(int) []string {
 	return func(int) []string {
 		s.mu.Lock()
@@ -192,7 +192,7 @@ func (s *soak) n(below int) int {
 	return s.chance.IntN(below)
 }
 
-// died is how all lives of all nodes ended.
+// died returns how all lives of all nodes ended.
 func (s *soak) died() (all []crashtest.Death) {
 	for _, n := range s.nodes {
 		all = append(all, n.Died()...)
@@ -200,8 +200,8 @@ func (s *soak) died() (all []crashtest.Death) {
 	return all
 }
 
-// load lets people ask for work and kills servers, until enough have died or the
-// time is over. It returns how many have.
+// load lets users ask for work and kills servers, until enough have died or the time is
+// over. It returns the number of deaths.
 func (s *soak) load(kills int, until time.Time) (died int) {
 	s.t.Helper()
 	for before := len(s.died()); ; died = len(s.died()) - before {
@@ -215,7 +215,7 @@ func (s *soak) load(kills int, until time.Time) (died int) {
 		if s.n(3) == 0 {
 			s.remark()
 		}
-		// Most lives are short, also shorter than their start, and some are long
+		// Most lives are short, some even shorter than the server's start; others are long
 		// enough for an attempt.
 		if n := s.nodes[s.n(len(s.nodes))]; !n.long.Load() && (n.Serves() && s.n(3) == 0 || s.n(40) == 0) || n.Serves() && s.n(30) == 0 {
 			n.Kill()
@@ -228,7 +228,7 @@ func (s *soak) load(kills int, until time.Time) (died int) {
 	}
 }
 
-// ask opens an issue.
+// ask opens an issue and asks Pawl to solve it.
 func (s *soak) ask() {
 	s.t.Helper()
 	repo := s.repos[s.n(len(s.repos))]
@@ -239,17 +239,17 @@ func (s *soak) ask() {
 	s.threads = append(s.threads, place{repo, number})
 }
 
-// remark says something on an issue that is there, orders in new words, since what says
-// again what was said begins few attempts.
+// remark comments on an existing issue. Commands have new words, because repeated ones start
+// few attempts.
 func (s *soak) remark() {
 	s.t.Helper()
 	at := s.threads[s.n(len(s.threads))]
 	words := []string{"/pawl status", "/pawl why", "Thank you so far.", "Please add one more line.", "/pawl solve one more line, of ", "/pawl retry with "}
-	for i, order := range words[4:] {
+	for i, command := range words[4:] {
 		for range 8 {
-			order += string(rune('a' + s.n(26)))
+			command += string(rune('a' + s.n(26)))
 		}
-		words[4+i] = order
+		words[4+i] = command
 	}
 	_, err := s.World.Comment(at.repo, at.number, writer, words[s.n(len(words))])
 	s.must(err)

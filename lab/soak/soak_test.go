@@ -17,22 +17,22 @@ import (
 // The size of the soak. `make soak` asks for more than `make test-all` does: SOAK_KILLS
 // kills, at most SOAK_TIME for them, with SOAK_SEED (random and printed without),
 // SOAK_DATABASE=postgres for three nodes on one database, and SOAK_SIGNAL=TERM for
-// orderly restarts in place of kills.
+// orderly restarts instead of kills.
 const (
 	fewKills = 30
 	soakTime = 10 * time.Minute
 	soakSeed = 20261121
-	// soakRepos have an installation each, since a limiter keeps each within
-	// GitHub's 500 writes an hour. Where no rest moves the clock by an hour, they
-	// have to do for the whole soak.
+	// Each repository has its own installation, because a limiter keeps each
+	// installation within GitHub's 500 writes an hour. soakReposInTime suffice for a
+	// whole soak without moving the clock.
 	soakRepos, soakReposInTime = 8, 40
-	// soakThreads is how many threads are begun for each kill: enough that
-	// something is always going on.
+	// soakThreads is the number of threads begun per kill: enough for the servers
+	// to be always busy.
 	soakThreads = 0.4
 )
 
-// moody is an agent that mostly works and sometimes fails, does nothing, hangs
-// until its time is over, ends itself or leaves processes behind.
+// moody is an agent that mostly works. Sometimes it fails, does nothing, hangs until its
+// timeout, or kills itself. It always leaves a process behind.
 const moody = `cat > /dev/null
 (setsid sleep 600 > /dev/null 2>&1 &)
 case $(( $(od -An -N1 -tu1 /dev/urandom) % 10 )) in
@@ -44,8 +44,8 @@ case $(( $(od -An -N1 -tu1 /dev/urandom) % 10 )) in
 esac
 `
 
-// stageKills is how many kills come between two rests. At each rest all is looked
-// at: the fake GitHub forgets deliveries after some thousands.
+// stageKills is the number of kills between two rests. Each rest checks everything, because
+// the fake GitHub forgets deliveries after some thousands.
 const stageKills = 200
 
 func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
@@ -72,11 +72,10 @@ func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
 		tally(s.died()), s.spray.copies.Load())
 }
 
-// rest waits until nothing is left to be done, without any more random deaths, and
-// returns the threads. All servers begin once more, and again an hour later by the
-// clock when threads only wait for GitHub's limits, of which the load used up what
-// an hour has. No test moves the clock of PostgreSQL, by which nodes that share it
-// judge what is due.
+// rest stops the random kills, waits until all work is finished, and returns the threads. It
+// restarts all servers. While threads only wait for GitHub's hourly limits, which the load
+// used up, it restarts them again with the clock an hour ahead. It cannot move PostgreSQL's
+// clock, which decides what is due on shared databases.
 func (s *soak) rest() map[string]thread.State {
 	s.t.Helper()
 	s.calm.Store(true)
@@ -97,16 +96,15 @@ func (s *soak) rest() map[string]thread.State {
 	return nil
 }
 
-// How often in a row nobody may be seen at work, at two looks a second: after
-// waitsOnly looks what is left only waits, and after standsStill looks, which are
-// several sweeps, what does not even wait was forgotten.
+// Numbers of consecutive looks, two a second, without a running step. After waitsOnly, the
+// remaining threads only wait for a time. After standsStill, which is several sweeps, threads
+// that do not even wait were forgotten.
 const (
 	waitsOnly   = 10
 	standsStill = 40
 )
 
-// resting waits for the rest of all threads and returns them, or nil when some
-// wait for a time to come.
+// resting waits until all threads are idle and returns them, or nil if some wait for a time.
 func (s *soak) resting() map[string]thread.State {
 	s.t.Helper()
 	first, quiet := s.nodes[0], 0
@@ -125,7 +123,7 @@ func (s *soak) resting() map[string]thread.State {
 			stats, err = db.Stats(s.t.Context())
 			s.must(err)
 		})
-		// Runs that have ended may still wait to be shown at GitHub, whose limits the load met.
+		// Finished runs may still wait for GitHub's limits to be shown there.
 		if ok && missed+stats.Queued+stats.Running+stats.Waiting == 0 && !unfinished(states) {
 			return states
 		}
@@ -170,7 +168,7 @@ func endings(states map[string]thread.State) string {
 	return fmt.Sprintf("%d attempts of which %d were cut off, the runs ended %v", attempts, cut, rules)
 }
 
-// tally counts the places of deaths.
+// tally counts deaths by crash point.
 func tally(deaths []crashtest.Death) map[string]int {
 	count := map[string]int{}
 	for _, d := range deaths {

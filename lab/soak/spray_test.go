@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// How deliveries reach the servers of the soak: so many times each, the copies late
-// by up to lateBy, and one first in lateFirst, too.
+// Each delivery reaches the servers sprayed times. The copies are up to lateBy late, and so
+// is one in lateFirst of the first ones.
 const (
 	sprayed   = 5
 	lateBy    = 4 * time.Second
 	lateFirst = 20
 )
 
-// spray stands between GitHub and the servers: it gives each delivery to servers by
-// chance. GitHub gets the answer to the first.
+// spray is a proxy between GitHub and the servers. It sends each delivery to random servers;
+// GitHub gets the first one's answer.
 type spray struct {
 	nodes  func() *node // one of them
 	n      func(below int) int
 	client http.Client
-	late   atomic.Int64 // copies that are still to come
-	copies atomic.Int64 // that a server accepted, beside the first of each
+	late   atomic.Int64 // copies not yet sent
+	copies atomic.Int64 // copies that a server accepted, without the first of each delivery
 }
 
-// sprayed puts it there.
+// sprayed directs GitHub's webhooks to a new spray.
 func (s *soak) sprayed() {
 	s.spray = &spray{nodes: func() *node { return s.nodes[s.n(len(s.nodes))] }, n: s.n, client: http.Client{Timeout: patience}}
 	server := httptest.NewServer(s.spray)
@@ -40,7 +40,7 @@ func (s *soak) sprayed() {
 func (p *spray) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // GitHub went away
+		return // GitHub closed the connection
 	}
 	for range sprayed - 1 {
 		p.late.Add(1)
@@ -59,7 +59,7 @@ func (p *spray) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *spray) later() time.Duration { return time.Duration(p.n(int(lateBy))) }
 
-// send gives one copy to a server. One that is dead is a bad gateway.
+// send sends one copy to a server, and returns 502 if that server is down.
 func (p *spray) send(header http.Header, body []byte) int {
 	req, err := http.NewRequest(http.MethodPost, "http://"+p.nodes().Addr+"/api/github/hook", bytes.NewReader(body))
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *spray) send(header http.Header, body []byte) int {
 	return resp.StatusCode
 }
 
-// A soak of which every restart is orderly; see soakSize.
+// orderly reports whether every restart is orderly; see soakSize.
 func orderly(t *testing.T, signal string) bool {
 	t.Helper()
 	if signal != "" && signal != "TERM" && signal != "KILL" {
@@ -83,10 +83,9 @@ func orderly(t *testing.T, signal string) bool {
 	return signal == "TERM"
 }
 
-// judge checks at GitHub alone that nobody's words were left without an effect: each
-// kind of question has one answer (beyond ten questions, one kind of them), each order a
-// comment that tells how its run ended, and each pull request of Pawl a check run on its
-// head.
+// judge checks on GitHub that every comment had its effect. Each kind of question has one
+// answer; after more than ten questions, at least one kind has. Each command has a comment
+// that reports how its run ended. Each of Pawl's pull requests has a check run on its head.
 func (s *soak) judge() {
 	s.t.Helper()
 	world := s.World
@@ -96,11 +95,11 @@ func (s *soak) judge() {
 			heads[run.SHA] = true
 		}
 		for _, issue := range world.Issues(repo) {
-			asked, questions, answers, orders, told := map[string]bool{}, 0, 0, 0, ""
+			asked, questions, answers, commands, report := map[string]bool{}, 0, 0, 0, ""
 			for _, c := range world.Comments(repo, issue.Number) {
 				switch words, _, _ := strings.Cut(c.Body, "\n"); {
 				case c.ViaApp && strings.Contains(c.Body, "<!-- pawl:status "):
-					told = c.Body
+					report = c.Body
 				case c.ViaApp && strings.Contains(c.Body, "<!-- pawl:answer "):
 					answers++
 				case c.ViaApp:
@@ -108,14 +107,14 @@ func (s *soak) judge() {
 					asked[words] = true
 					questions++
 				case strings.HasPrefix(words, "/pawl "):
-					orders++
+					commands++
 				}
 			}
 			if answers > len(asked) || answers < len(asked) && (questions <= 10 || answers == 0) {
 				s.t.Errorf("%s#%d: the questions %v have %d answers", repo, issue.Number, asked, answers)
 			}
-			if orders > 0 && (told == "" || strings.Contains(told, "**Running") || strings.Contains(told, " is running on ") || strings.Contains(told, "**Waiting")) {
-				s.t.Errorf("%s#%d: %d orders, of which a comment tells %.200q", repo, issue.Number, orders, told)
+			if commands > 0 && (report == "" || strings.Contains(report, "**Running") || strings.Contains(report, " is running on ") || strings.Contains(report, "**Waiting")) {
+				s.t.Errorf("%s#%d: %d commands, reported as %.200q", repo, issue.Number, commands, report)
 			}
 			if p := issue.Pull; p != nil && !heads[p.HeadSHA] {
 				s.t.Errorf("%s#%d: the head %s of %s has no check run", repo, issue.Number, p.HeadSHA, p.Head)
