@@ -56,7 +56,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 			continue
 		}
 		if said := st.Acts[thread.SaidKey(a.N)]; said.Done {
-			f.Said, f.Unsaid = said.URL, said.Note
+			f.AnswerURL, f.PostError = said.URL, said.Note
 		}
 	}
 	if was, ok := st.Before(); ok {

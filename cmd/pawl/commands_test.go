@@ -292,7 +292,7 @@ func TestDoctorAsJSON(t *testing.T) {
 		t.Errorf("the first check is %+v, want that the configuration is ok", first)
 	}
 	// The key is none.
-	if code != exitFailed || !strings.Contains(errs.String(), "checks failed; their lines say what to do") {
+	if code != exitFailed || !strings.Contains(errs.String(), "checks failed; see the hints above") {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }

@@ -31,17 +31,17 @@ func demoCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole main job on loopback: nothing to install, nothing to configure",
+		Short: "Solve an issue on a simulated GitHub, without configuration",
 		Args:  cobra.NoArgs,
-		Long: "Run the App against a GitHub on loopback: a real git repository, signed webhooks, a scripted agent.\n" +
-			"First it solves an issue, then it lives through the incident that Pawl exists to prevent.\n" +
-			"Exits 0 only if everything held. With --agent a real CLI solves the issue, and the incident is left out.",
+		Long: "Run the App against a simulated GitHub on loopback: a real git repository, signed webhooks, a scripted agent.\n" +
+			"The App first solves an issue. Then the demo replays the incident that Pawl exists to prevent.\n" +
+			"The exit code is 0 only if every check passed. With --agent a real CLI solves the issue, without the incident.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo(cmd.Context(), agent, hold, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&hold, "hold", false, "keep the pages open until interrupted")
-	cmd.Flags().StringVar(&agent, "agent", "", "use a real agent CLI ("+strings.Join(config.CLIs(), ", ")+") instead of the scripted one; without its key in the environment a provider on loopback plays the model")
+	cmd.Flags().StringVar(&agent, "agent", "", "use a real agent CLI ("+strings.Join(config.CLIs(), ", ")+") instead of the scripted one; without its key in the environment, a simulated provider on loopback answers")
 	return cmd
 }
 
@@ -49,7 +49,7 @@ func demoCommand() *cobra.Command {
 const (
 	demoRepo   = "acme/widgets"
 	demoPerson = "ada"
-	// demoRemark is the text of the incident's agent, posted with a user's token.
+	// demoRemark is the comment that the incident's agent posts with a user's token.
 	demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
 	demoRounds = 12 // rounds of the incident. The real one had 1,249.
 	demoWait   = 60 * time.Second
@@ -57,8 +57,7 @@ const (
 
 var demoThread = thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 
-// demoFiles is the repository: a file is missing, and a test says so. It is the one
-// task that a provider on loopback knows, too.
+// demoFiles is the repository. A test fails because a file is missing. The simulated provider solves only this task.
 var demoFiles = map[string]string{
 	"README.md":        "# widgets\n\nGreets.\n",
 	"test.sh":          "#!/bin/sh\necho 1..1\n[ -s hello.txt ] || { echo 'not ok 1 - hello.txt greets'; exit 1; }\necho 'ok 1 - hello.txt greets'\n",
@@ -129,8 +128,8 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	return d.play(ctx, agent == "", hold)
 }
 
-// addBackend configures the scripted agent or a real CLI. Without a key in the environment a provider on loopback
-// plays its model.
+// addBackend configures the scripted agent or a real CLI. Without a key in the environment the CLI uses a simulated
+// provider on loopback.
 func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.Server, key string) error {
 	if kind == "" {
 		b := config.NewBackend("codex", config.Codex)
@@ -139,7 +138,7 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 		return nil
 	}
 	if err := local.Standalone(cfg, kind, "", os.LookupEnv); err == nil {
-		d.say("%s talks to %s with the key from the environment, which stays outside of the sandbox.\n", kind, cfg.Providers[0].BaseURL)
+		d.say("%s talks to %s with the key from the environment, which stays outside the sandbox.\n", kind, cfg.Providers[0].BaseURL)
 		return nil
 	}
 	practice := map[string]string{}
@@ -152,7 +151,7 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 	if err := local.Standalone(cfg, kind, "gpt-5", func(name string) (string, bool) { return practice[name], true }); err != nil {
 		return usageError{err}
 	}
-	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)
+	d.say("No key in the environment: %s talks to a simulated provider on loopback.\n", kind)
 	return nil
 }
 
@@ -196,13 +195,13 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 		if err != nil {
 			return err
 		}
-		d.say("\nThe pages stay open: %s signs one browser in, within 5 minutes; interrupt to end.", link)
+		d.say("\nThe pages stay open: %s signs in one browser within 5 minutes. Press Ctrl-C to end.", link)
 		<-ctx.Done()
 	}
 	if d.bad > 0 {
-		return fmt.Errorf("%d things did not hold", d.bad)
+		return fmt.Errorf("%d checks failed", d.bad)
 	}
-	d.say("\nEverything held.")
+	d.say("\nAll checks passed.")
 	return nil
 }
 
@@ -217,7 +216,7 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	why := "nothing was judged"
+	why := "the comment was not handled"
 	if len(v.Feedback) > 0 {
 		why = v.Feedback[len(v.Feedback)-1].Reason
 	}
@@ -230,12 +229,12 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	if len(pulls) == 0 {
 		return 0, fmt.Errorf("there is no pull request; the thread is %s (%s: %s)", v.State, v.Rule, v.Reasons)
 	}
-	d.holds(len(pulls) == 1 && !pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one pull request from pawl/issue-1, verified and no draft any more")
+	d.holds(len(pulls) == 1 && !pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one pull request from pawl/issue-1, verified and no longer a draft")
 	d.holds(d.statusComments() == 1, "one status comment on the issue")
 	acknowledged := func(c fakegithub.Comment) bool { return c.Author == demoPerson && len(c.Reactions) > 0 }
 	d.holds(slices.ContainsFunc(d.world.Comments(demoRepo, n), acknowledged), "the command was acknowledged with a 👀 reaction")
 	text, err := d.world.File(ctx, demoRepo, "pawl/issue-1", "hello.txt")
-	d.holds(err == nil && text != "", "the fix stands on the branch")
+	d.holds(err == nil && text != "", "the branch has the fix")
 	for _, c := range d.checks() {
 		d.holds(c.Status == "completed" && c.Conclusion == "success", "check run %-16s %s: %s", c.Name, c.Conclusion, c.Title)
 	}
@@ -244,7 +243,7 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 }
 
 // incident is the second act: the agent hits its usage limit repeatedly while the description's time stamp moves
-// and comments appear under the user's own login, with a user's remark every third round.
+// and comments appear under the user's own login, with a real comment by the user every third round.
 func (d *show) incident(ctx context.Context, pull int) error {
 	d.say("\nAct 2: the incident, %d rounds", demoRounds)
 	for round := range demoRounds {
@@ -270,7 +269,7 @@ func (d *show) incident(ctx context.Context, pull int) error {
 	d.holds(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments() == 1, "still one pull request and one status comment")
 	comments := d.world.Comments(demoRepo, pull)
 	d.holds(strings.Contains(comments[len(comments)-1].Body, "the agent wrote it itself"),
-		"/pawl why tells that the remarks under %s's login are what the agent wrote itself", demoPerson)
+		"/pawl why reports that the agent itself wrote the comments under %s's login", demoPerson)
 	return nil
 }
 
@@ -279,7 +278,7 @@ func (d *show) comment(ctx context.Context, number int, by, body string) (v chec
 	if _, err := d.world.Comment(demoRepo, number, by, body); err != nil {
 		return v, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, demoWait, fmt.Errorf("what %s commented (%q) was not handled within %s", by, body, demoWait))
+	ctx, cancel := context.WithTimeoutCause(ctx, demoWait, fmt.Errorf("the comment of %s (%q) was not handled within %s", by, body, demoWait))
 	defer cancel()
 	if err := d.world.WaitDelivered(ctx); err != nil {
 		return v, errors.Join(context.Cause(ctx), err)

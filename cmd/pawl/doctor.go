@@ -14,13 +14,12 @@ func doctorCommand() *cobra.Command {
 	var file, repo string
 	cmd := &cobra.Command{
 		Use:   "doctor --config FILE [--repo OWNER/NAME]",
-		Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents",
+		Short: "Check what a server needs: config, database, GitHub, sandbox, git, agents",
 		Args:  cobra.NoArgs,
-		Long: "Check everything that a server needs, one line a check, with a hint where something is wrong.\n" +
-			"Warnings do not fail the command. Providers are asked for their models, which costs nothing; agents are started in\n" +
-			"the sandbox, to tell their version; nothing is written at GitHub. With --repo that repository is tried, too: its\n" +
-			".github/pawl.yml is read from the default branch, its setup and its verify commands run there as before a first\n" +
-			"attempt, in a folder of their own that is removed afterwards.",
+		Long: "Check everything that a server needs. Each check prints one line, with a hint if it fails. Warnings do not fail the\n" +
+			"command. The checks list the providers' models, which is free, and run each agent in the sandbox to print its version.\n" +
+			"They write nothing to GitHub. --repo also checks a repository: it reads .github/pawl.yml from the default branch and\n" +
+			"runs the setup and verify commands in a temporary folder, as before a first attempt.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("repo") {
 				if _, _, err := repository(repo); err != nil {
@@ -33,13 +32,13 @@ func doctorCommand() *cobra.Command {
 				return err
 			}
 			if failed := len(doctor.Failures(all)); failed > 0 {
-				return fmt.Errorf("%d of %d checks failed; their lines say what to do", failed, len(all))
+				return fmt.Errorf("%d of %d checks failed; see the hints above", failed, len(all))
 			}
 			return nil
 		},
 	}
 	requiredFlag(cmd, &file, "config", serverConfig)
-	cmd.Flags().StringVar(&repo, "repo", "", "try this repository, too")
+	cmd.Flags().StringVar(&repo, "repo", "", "also check this repository")
 	jsonFlag(cmd)
 	return cmd
 }

@@ -132,7 +132,7 @@ func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
 	n := r.Solve("A file", "Please make made.txt.")
 	s := r.Ending(n)
 	c := r.Check(r.World.Branches(testrig.Repo)["main"], "pawl")
-	if s.Rule != "setup_failed" || c.Conclusion != "action_required" || !strings.Contains(c.Title, "shows no such image to the public (404)") {
+	if s.Rule != "setup_failed" || c.Conclusion != "action_required" || !strings.Contains(c.Title, "has no public image of this name (404)") {
 		t.Fatalf("without the image: %s (%s %q), check run %q (%s)", s.State, s.Rule, s.Reasons, c.Title, c.Conclusion)
 	}
 	reg.push("tools:1", map[string]string{"bin/cat": "/bin/cat"})

@@ -27,14 +27,14 @@ type inspectFlags struct {
 func inspectCommand() *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
-		Use: "inspect FILE", Short: "Say how a recorded agent run ended, and why",
+		Use: "inspect FILE", Short: "Show how a recorded agent run ended, and why",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return errors.Join(cobra.ExactArgs(1)(cmd, args), f.check())
 		},
-		Long: `Read the transcript of one agent run (its standard output) and say how it ended, whether a limit
+		Long: `Read the transcript of one agent run (its standard output) and show how it ended, whether a limit
 stopped it and until when, what it edited, and the fingerprint of the evidence. FILE may be - for
-standard input, or a folder with stdout.jsonl and, where they are, stderr.txt and exit.txt. It exits with 1
-where it cannot tell how the run ended.`,
+standard input, or a folder with stdout.jsonl and, optionally, stderr.txt and exit.txt. The exit code is 1
+if the transcript does not show how the run ended.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadOrDefault(f.config)
 			if err != nil {
@@ -55,9 +55,9 @@ where it cannot tell how the run ended.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.cli, "cli", "", strings.Join(replay.Streams(), ", ")+" (default: detected)")
-	cmd.Flags().IntVar(&f.exitCode, "exit-code", 0, "the exit code of the run (default: unknown); 124 means that the time ran out")
+	cmd.Flags().IntVar(&f.exitCode, "exit-code", 0, "the exit code of the run (default: unknown); 124 means a timeout")
 	cmd.Flags().StringVar(&f.now, "now", "", "when the run ended, RFC 3339 (default: now); times like \"in 2 hours\" count from it")
-	cmd.Flags().StringVar(&f.zone, "zone", "UTC", "the zone of clock times without one, such as Europe/Rome")
+	cmd.Flags().StringVar(&f.zone, "zone", "UTC", "the time zone of times without a zone, such as Europe/Rome")
 	cmd.Flags().StringVar(&f.config, "config", "", "a server's configuration file, for its severity (default: "+configHere+" in the current folder, else the published numbers)")
 	jsonFlag(cmd)
 	return cmd

@@ -327,7 +327,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	}{
 		"at work":              {change + begun, nil, now, "\n", false, true, "pawl: interrupted\n"},
 		"at work, with --json": {change + begun, []string{"--json"}, now, "\n", false, true, "pawl: interrupted\n"},
-		"before a change":      {begun, nil, now, "\n", false, false, "pawl: interrupted; no file was changed until then\n"},
+		"before a change":      {begun, nil, now, "\n", false, false, "pawl: interrupted before any file was changed\n"},
 		"twice":                {begun, nil, now, "\n", true, false, ""},
 		"in the sandbox":       {change + begun, sandboxed, "said", "  begun\n", false, true, "pawl: interrupted\n"},
 		"in the sandbox twice": {begun, sandboxed, "said", "  begun\n", true, false, ""},
@@ -336,7 +336,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 		},
 		"while it waits": {
 			"cat > /dev/null; echo \"Error: 429 Too Many Requests: rate limit reached, try again in 300 seconds.\" >&2; exit 1\n", nil,
-			"said", "Waiting: the provider refuses for the moment, ", false, false, "pawl: interrupted; no file was changed until then\n",
+			"said", "Waiting: the provider refuses for the moment, ", false, false, "pawl: interrupted before any file was changed\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 			l.until(c.at, c.when)
 			s.interrupt()
 			if c.twice {
-				l.until("said", "Ctrl-C again ends at once")
+				l.until("said", "Ctrl-C again to exit at once")
 				s.interrupt()
 			}
 			if code := s.ends(); code != exitInterrupted || !strings.Contains(s.said(), c.says) {

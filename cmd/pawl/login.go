@@ -16,9 +16,9 @@ func loginCommand() *cobra.Command {
 		Use:   "login --config FILE",
 		Short: "Print a link that opens the pages as an operator",
 		Args:  cobra.NoArgs,
-		Long: "Print a link to the pages of the server on this machine. The first browser in which its button is pressed, within\n" +
-			"5 minutes, is signed in as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
-			"Everybody else signs in with GitHub: see github.app.client_id and server.operators.",
+		Long: "Print a sign-in link for the pages of this machine's server. It works once, within 5 minutes: open it and press the\n" +
+			"button. The browser is then signed in as an operator for 8 hours. The command needs to read the configuration and\n" +
+			"write to the database. All other users sign in with GitHub: see github.app.client_id and server.operators.",
 	}
 	return onDatabase(cmd, store.Writing, func(_ config.Server, db *store.Store, _ []string) error {
 		link, err := server.LoginLink(cmd.Context(), db)

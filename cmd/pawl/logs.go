@@ -32,17 +32,17 @@ func logsCommand() *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
 		Use:   "logs --config FILE OWNER/REPO#NUMBER",
-		Short: "Show what an agent printed",
+		Short: "Show an agent's output",
 		Args:  cobra.ExactArgs(1),
-		Long: "Show what the agent of a thread's last attempt printed, the last lines of it, on the machine where it ran.\n" +
-			"With --follow what it prints from now on, until the attempt ends.",
+		Long: "Show the last lines of the agent's output in a thread's last attempt. Run this on the machine where the attempt ran.\n" +
+			"--follow also shows new output until the attempt ends.",
 		Example: "  pawl logs --config pawl.yml -f acme/widgets#7\n  pawl logs --config pawl.yml --attempt 2 -n 0 --raw acme/widgets#7 > session.jsonl",
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.attempt, "attempt", 0, "of this attempt instead of the last one")
-	f.IntVarP(&o.lines, "lines", "n", 100, "how many lines; 0 shows all")
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the attempt ends")
-	f.BoolVar(&o.raw, "raw", false, "as it was printed, with control characters")
+	f.IntVar(&o.attempt, "attempt", 0, "the attempt's number (default: the last attempt)")
+	f.IntVarP(&o.lines, "lines", "n", 100, "number of lines; 0 shows all")
+	f.BoolVarP(&o.follow, "follow", "f", false, "show new output until the attempt ends")
+	f.BoolVar(&o.raw, "raw", false, "do not remove control characters")
 	return onDatabase(cmd, store.Reading, func(cfg config.Server, db *store.Store, args []string) error {
 		return o.show(cmd.Context(), cfg.DataDir, db, args[0], cmd.OutOrStdout())
 	})
@@ -71,7 +71,7 @@ func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, 
 		return err
 	}
 	for o.follow && running {
-		// The output before the end is read after the end was seen.
+		// Reading the state before the output ensures that the last output is shown.
 		if _, running, err = whichAttempt(ctx, db, t, n); err != nil {
 			return err
 		}
@@ -85,21 +85,21 @@ func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, 
 	return nil
 }
 
-// whichAttempt is the requested attempt, 0 for the last one, and whether it runs.
+// whichAttempt returns attempt n, or the last attempt if n is 0, and whether it is running.
 func whichAttempt(ctx context.Context, db *store.Store, t thread.ID, n int) (which int, running bool, err error) {
 	_, s, err := thread.Load(ctx, db, t)
 	if err != nil {
 		return 0, false, err
 	}
 	if len(s.Attempts) == 0 {
-		return 0, false, fmt.Errorf("logs: %s has had no attempt; pawl status lists the threads", t)
+		return 0, false, fmt.Errorf("logs: %s has no attempts; pawl status lists the threads", t)
 	}
 	last := s.Attempts[len(s.Attempts)-1].N
 	if n == 0 {
 		n = last
 	}
 	if n < 0 || n > last {
-		return 0, false, usageError{fmt.Errorf("%s has had attempts 1 to %d", t, last)}
+		return 0, false, usageError{fmt.Errorf("%s has attempts 1 to %d", t, last)}
 	}
 	_, running = s.Running()
 	return n, running && n == last, nil
@@ -116,7 +116,7 @@ func openTranscript(dataDir string, t thread.ID, n int) (*os.File, error) {
 	return nil, fmt.Errorf("logs: no output of attempt %d on %s is in %s: it ran on another machine, has printed nothing yet, or is older than retention.transcripts", n, t, dataDir)
 }
 
-// tail writes a file's last lines, or all of them, and leaves it at its end.
+// tail writes a file's last lines, or all lines for 0. It leaves the file's offset at the end.
 func tail(f *os.File, lines int, w io.Writer) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -149,23 +149,23 @@ func tail(f *os.File, lines int, w io.Writer) error {
 // cleaning makes an agent's output harmless to a terminal, line by line.
 type cleaning struct {
 	to   io.Writer
-	rest []byte // of an unfinished line
+	line []byte // unfinished
 }
 
-// maxRest is the length from which a line is not waited for.
-const maxRest = 64 << 10
+// maxLine is the length in bytes at which an unfinished line is printed. Our choice.
+const maxLine = 64 << 10
 
 func (c *cleaning) Write(p []byte) (int, error) {
-	c.rest = append(c.rest, p...)
-	n := bytes.LastIndexByte(c.rest, '\n') + 1
-	if n == 0 && len(c.rest) > maxRest {
-		n = len(c.rest)
+	c.line = append(c.line, p...)
+	n := bytes.LastIndexByte(c.line, '\n') + 1
+	if n == 0 && len(c.line) > maxLine {
+		n = len(c.line)
 	}
-	_, err := io.WriteString(c.to, render.Clean(string(c.rest[:n])))
-	c.rest = c.rest[n:]
+	_, err := io.WriteString(c.to, render.Clean(string(c.line[:n])))
+	c.line = c.line[n:]
 	return len(p), err
 }
 
 func (c *cleaning) flush() {
-	_, _ = io.WriteString(c.to, render.Clean(string(c.rest))) // it fails only if the reader is gone
+	_, _ = io.WriteString(c.to, render.Clean(string(c.line))) // it fails only if the reader is gone
 }

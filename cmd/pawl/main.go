@@ -30,7 +30,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitInterrupted is 128 and the number of SIGINT, as shells have it.
+	// exitInterrupted is 128 plus the number of SIGINT, like in shells.
 	exitInterrupted = 130
 )
 
@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildInfo().String(),
-		// Failures before a command runs are wrong usage.
+		// An error before this point is the user's mistake on the command line.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := useConfigHere(cmd); err != nil {
 				return err
@@ -84,7 +84,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		versionCommand(),
 		insideCommand(),
 	)
-	root.AddCommand(orderCommands()...)
+	root.AddCommand(databaseCommands()...)
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
@@ -100,11 +100,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// configHere is the default of --config, if it is in the current folder.
+// configHere is the default of --config if this file is in the current folder.
 const configHere = "pawl.yml"
 
-// amongOthersFiles annotates a command for other people's repositories, whose files it does not obey.
-const amongOthersFiles = "among others' files"
+// foreignFolder annotates a command whose current folder may be another user's repository. Such a command does not
+// load a configuration file that git tracks.
+const foreignFolder = "foreign folder"
 
 // useConfigHere sets --config to the current folder's file, if there is one. A configuration names programs that
 // run outside of the sandbox, and where keys are sent. So one that came with a repository must be named.
@@ -116,14 +117,14 @@ func useConfigHere(cmd *cobra.Command) error {
 	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	if cmd.Annotations[amongOthersFiles] != "" && tracked(cmd.Context(), configHere) {
+	if cmd.Annotations[foreignFolder] != "" && tracked(cmd.Context(), configHere) {
 		return fmt.Errorf("%s came with this repository, and could run programs of its author with your keys; "+
-			"read it and give --config %[1]s, or --config \"\" to go without", configHere)
+			"read it, then pass --config %[1]s to use it or --config \"\" to ignore it", configHere)
 	}
 	return cmd.Flags().Set("config", configHere)
 }
 
-// missesConfig reports whether a command takes --config and did not get it.
+// missesConfig reports whether a command has the flag --config and the user did not set it.
 func missesConfig(cmd *cobra.Command) bool {
 	flag := cmd.Flags().Lookup("config")
 	return flag != nil && !flag.Changed
@@ -140,12 +141,12 @@ func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 }
 
 // serverConfig describes --config of the commands that need a server's configuration.
-const serverConfig = "the server's configuration file (default: " + configHere + ", where the current folder has it)"
+const serverConfig = "the server's configuration file (default: " + configHere + " in the current folder)"
 
 func jsonFlag(cmd *cobra.Command) { cmd.Flags().Bool("json", false, "print one JSON object") }
 
-// printReport prints a command's result: one JSON object, or print's text, made harmless to terminals. print writes
-// to memory, so it does not fail.
+// printReport prints a command's result: one JSON object, or print's text without control characters. print writes
+// to memory, so it cannot fail.
 func printReport(cmd *cobra.Command, report any, print func(io.Writer)) error {
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON { // jsonFlag declares it
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
@@ -156,7 +157,7 @@ func printReport(cmd *cobra.Command, report any, print func(io.Writer)) error {
 	return err
 }
 
-// loadOrDefault reads a configuration for work without GitHub; without a file the defaults.
+// loadOrDefault reads a configuration for work without GitHub, or returns the defaults if file is empty.
 func loadOrDefault(file string) (config.Server, error) {
 	if file == "" {
 		return config.Default(), nil
@@ -205,7 +206,7 @@ func terminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Set by the linker (see the Makefile); a plain go build knows its commit from version control.
+// Set by the linker (see the Makefile). Without them buildInfo uses what go build records.
 var (
 	version string
 	commit  string

@@ -16,8 +16,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// orderCommand writes a command into the server's database, which a running server sees within a second or two.
-func orderCommand(use, short, long string, give func(ctx context.Context, db *store.Store, what string, by commands.Actor) (said string, err error)) *cobra.Command {
+// databaseCommand returns a command that writes to the server's database. give handles one argument and returns the
+// message to print.
+func databaseCommand(use, short, long string, give func(ctx context.Context, db *store.Store, what string, by commands.Actor) (message string, err error)) *cobra.Command {
 	name, what, _ := strings.Cut(use, " ")
 	count := cobra.ExactArgs(1)
 	if strings.HasSuffix(what, "...") {
@@ -27,16 +28,16 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 		Use:   name + " --config FILE " + what,
 		Short: short,
 		Args:  count,
-		Long:  short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
+		Long:  short + ".\n" + long + "\nPawl logs the command with your name. A running server acts on it within two seconds.",
 	}
 	return onDatabase(cmd, store.Writing, func(_ config.Server, db *store.Store, args []string) error {
 		by := operator(db.Now())
 		for _, arg := range args {
-			said, err := give(cmd.Context(), db, arg, by)
+			message, err := give(cmd.Context(), db, arg, by)
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", name, arg, err)
 			}
-			if _, err := fmt.Fprintln(cmd.OutOrStdout(), said); err != nil {
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), message); err != nil {
 				return err
 			}
 		}
@@ -44,7 +45,7 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 	})
 }
 
-// operator is the user of this shell at a time of the database, whose clock dates what is stored.
+// operator returns this shell's user. now is the database's time, which dates all stored events.
 func operator(now time.Time) commands.Actor {
 	p := commands.Actor{Login: "somebody", Where: "in the shell", At: now}
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -53,8 +54,8 @@ func operator(now time.Time) commands.Actor {
 	return p
 }
 
-// orderCommands are the shell's commands from the table, and close-breaker and deliveries.
-func orderCommands() []*cobra.Command {
+// databaseCommands returns the shell commands of policy.Commands, close-breaker and deliveries.
+func databaseCommands() []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range policy.Commands {
 		switch {
@@ -65,7 +66,7 @@ func orderCommands() []*cobra.Command {
 			all = append(all, threadCommand(c))
 		}
 	}
-	closeBreaker := orderCommand("close-breaker ACCOUNT", "Have an account tried again for which a provider told a limit", "pawl status lists the accounts.",
+	closeBreaker := databaseCommand("close-breaker ACCOUNT", "Close an account's breaker before its limit resets", "pawl status lists the accounts.",
 		func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
 			return "the breaker of account " + what + " is closed", commands.CloseBreaker(ctx, db, what, by)
 		})
@@ -73,25 +74,25 @@ func orderCommands() []*cobra.Command {
 }
 
 func threadCommand(c policy.CommandRow) *cobra.Command {
-	return orderCommand(c.Name+" OWNER/REPO#NUMBER", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
+	return databaseCommand(c.Name+" OWNER/REPO#NUMBER", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
 		t, err := thread.Parse(what)
 		if err != nil {
 			return "", usageError{err}
 		}
-		said := fmt.Sprintf("%s: %s is ordered; pawl status --config FILE %s says what came of it", t, c.Name, t)
-		return said, commands.OnThread(ctx, db, c.Name, t, by)
+		message := fmt.Sprintf("%s: %s is requested; pawl status --config FILE %s shows the result", t, c.Name, t)
+		return message, commands.OnThread(ctx, db, c.Name, t, by)
 	})
 }
 
 func pauseCommand(c policy.CommandRow) *cobra.Command {
-	return orderCommand(c.Name+" OWNER/REPO", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
+	return databaseCommand(c.Name+" OWNER/REPO", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by commands.Actor) (string, error) {
 		owner, name, err := repository(what)
 		if err != nil {
 			return "", err
 		}
 		if c.Name == "unpause" {
 			n, err := commands.Unpause(ctx, db, owner, name, by)
-			return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
+			return fmt.Sprintf("%s is no longer paused; threads that continue: %d", what, n), err
 		}
 		return what + " is paused", commands.OnRepository(ctx, db, c.Name, owner, name, by)
 	})
@@ -99,17 +100,17 @@ func pauseCommand(c policy.CommandRow) *cobra.Command {
 
 func deliveriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "deliveries", Short: "Decide on webhook deliveries that could not be handled",
-		Long: "Decide on webhook deliveries that could not be handled. pawl status lists them, with their GUIDs.",
+		Use: "deliveries", Short: "Retry or dismiss webhook deliveries that could not be handled",
+		Long: "Retry or dismiss webhook deliveries that could not be handled. pawl status lists their GUIDs.",
 	}
 	for _, o := range []struct {
 		name, short, done string
 		decide            func(ctx context.Context, db *store.Store, guid string, by commands.Actor) (int, error)
 	}{
-		{"retry", "Have deliveries tried again now, and as often as new ones", "to be tried again", commands.RetryDelivery},
-		{"dismiss", "Count deliveries as handled without trying them again", "dismissed", commands.DismissDelivery},
+		{"retry", "Retry deliveries now, as often as new ones", "will be retried", commands.RetryDelivery},
+		{"dismiss", "Treat deliveries as handled without retrying them", "dismissed", commands.DismissDelivery},
 	} {
-		cmd.AddCommand(orderCommand(o.name+" GUID...", o.short, "The GUID \""+store.AllUnhandled+"\" means all that could not be handled.",
+		cmd.AddCommand(databaseCommand(o.name+" GUID...", o.short, "The GUID \""+store.AllUnhandled+"\" means all deliveries that could not be handled.",
 			func(ctx context.Context, db *store.Store, guid string, by commands.Actor) (string, error) {
 				n, err := o.decide(ctx, db, guid, by)
 				return fmt.Sprintf("%s: %d %s", guid, n, o.done), err

@@ -39,7 +39,7 @@ func TestOrdersFromTheShell(t *testing.T) {
 	if said := r.order(exitDone, "Attempt 1 is running on mine", "status", name); !strings.Contains(said, "Add a line") {
 		t.Errorf("status does not name the issue: %s", said)
 	}
-	r.order(exitDone, "stop is ordered", "stop", name)
+	r.order(exitDone, "stop is requested", "stop", name)
 	if s := r.Over(name); s.Rule != policy.RuleCancelled || !strings.Contains(strings.Join(s.Reasons, ""), "asked to stop") {
 		t.Errorf("after stop: %+v", s)
 	}
@@ -47,7 +47,7 @@ func TestOrdersFromTheShell(t *testing.T) {
 	r.order(exitDone, "is paused", "pause", testrig.Repo)
 	r.order(exitDone, "", "retry", name)
 	r.Await("the pause", func() bool { s := r.Thread(name); return s.Rule == policy.RulePaused && s.State == "stopped" })
-	r.order(exitDone, "threads that go on: 1", "unpause", testrig.Repo)
+	r.order(exitDone, "threads that continue: 1", "unpause", testrig.Repo)
 	r.Await("the work", func() bool { return r.PullOf(n) > 0 && r.Thread(name).State == "done" })
 	if said := r.order(exitDone, "", "logs", "-f", "-n", "1", name); said != "finished\n" {
 		t.Errorf("the last line of the last attempt is %q", said)
@@ -68,9 +68,9 @@ func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
 		"retry widgets":                   "want owner/repo#number",
 		"pause acme/widgets#7":            "is not OWNER/REPO",
 		"stop acme/widgets#999":           "Pawl was never asked to work here",
-		"logs acme/widgets#999":           "has had no attempt",
+		"logs acme/widgets#999":           "has no attempts",
 		"status acme/widgets#0":           "see pawl status --help",
-		"status --export acme/widgets#99": "nothing is logged of it",
+		"status --export acme/widgets#99": "its log is empty",
 		"status --export nonsense":        "want owner/repo#number",
 		"logs -n x acme/w#1":              "see pawl logs --help",
 		"nonsense":                        "see pawl --help",
@@ -111,11 +111,11 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	}
 	listed(3)
 	r.order(exitDone, "two: 1 dismissed", "deliveries", "dismiss", "two")
-	r.order(exitDone, "one: 1 to be tried again", "deliveries", "retry", "one")
+	r.order(exitDone, "one: 1 will be retried", "deliveries", "retry", "one")
 	r.Await("the first to be handled", func() bool { return r.DeliveryOf("one").State == thread.Handled })
 	listed(1)
 	r.Stop(syscall.SIGTERM) // the commands need no server
-	r.order(exitDone, "all: 1 to be tried again", "deliveries", "retry", "all")
+	r.order(exitDone, "all: 1 will be retried", "deliveries", "retry", "all")
 	r.Start()
 	r.Await("the third to be handled", func() bool { return r.DeliveryOf("three").State == thread.Handled })
 	listed(0)

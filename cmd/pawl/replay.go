@@ -24,8 +24,8 @@ func replayCommand() *cobra.Command {
 			}
 			return nil
 		},
-		Long: "Read a recorded sequence of attempts and show after each what policy would have decided, where it\n" +
-			"would have stopped and why, and what that saves. A recording is a thread's log (pawl status --export),\n" +
+		Long: "Read a recorded sequence of attempts. Show what policy would have decided after each attempt, where it\n" +
+			"would have stopped and why, and the savings. A recording is a thread's log (pawl status --export),\n" +
 			"the log of a wrapper that restarts an agent, or several transcripts in order, one attempt each.\n" +
 			"Files may be compressed with gzip; - reads standard input.",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -42,29 +42,30 @@ func runCommand() *cobra.Command {
 		Use:   "run --task TEXT",
 		Short: "Run the solve loop on a local git repository, without GitHub",
 		Args:  taskIsAFlag,
-		// The usual place is a folder of another user's repository.
-		Annotations: map[string]string{amongOthersFiles: "yes"},
-		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
-			"the files in the folder and its current branch are left alone. What the agent says and does is shown as it happens.\n" +
-			"Ctrl-C keeps the work so far on the branch and exits 130; a second one ends at once. Receipts are printed; it exits 1 when the\n" +
-			"task was not done, or, with --verify, when the work is not verified: a command did not exit 0, no test ran, failures\n" +
-			"were reported all the same, or it passes only with changed tests or with fewer than before. Without --config the\n" +
-			"agent's key comes from its usual variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and stays outside of the sandbox.",
+		// The current folder is often a repository with other users' files.
+		Annotations: map[string]string{foreignFolder: "yes"},
+		Long: "Run the solve loop on the last commit of a local git repository. Pawl commits the work to a new branch and leaves\n" +
+			"your files and your current branch unchanged. It shows the agent's messages and actions as they happen.\n" +
+			"Ctrl-C keeps the work so far on the branch and exits with 130; a second Ctrl-C exits at once.\n" +
+			"The exit code is 1 if the task was not done. With --verify it is also 1 if the work is not verified: a command\n" +
+			"failed, no test ran, a test failed despite exit code 0, or the work passes only with changed or fewer tests.\n" +
+			"Without --config the agent's key comes from its usual variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY)\n" +
+			"and stays outside the sandbox.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runLocal(cmd, o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.task, "task", "", "what the agent is to do")
-	f.StringVar(&o.taskFile, "task-file", "", "a file that says what the agent is to do; - reads standard input")
+	f.StringVar(&o.task, "task", "", "the agent's task")
+	f.StringVar(&o.taskFile, "task-file", "", "a file with the agent's task; - reads standard input")
 	f.StringVar(&o.repo, "repo", ".", "the repository, or a folder in it")
-	f.StringVar(&o.backend, "backend", "", "a backend of the configuration, or the kind of an agent CLI (default: the only one of the configuration, else codex)")
+	f.StringVar(&o.backend, "backend", "", "a backend of the configuration, or an agent CLI (default: the configuration's only backend, else codex)")
 	f.StringVar(&o.model, "model", "", "the model, instead of the backend's own")
-	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy (default: "+configHere+", where the current folder has it and git does not track it)")
+	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy (default: "+configHere+" in the current folder, unless git tracks it)")
 	f.StringVar(&o.sandbox, "sandbox", "", "auto (bubblewrap) or none, instead of the configuration's")
-	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, in addition to .github/pawl.yml's; may be given more than once")
-	f.BoolVar(&o.json, "json", false, "print one JSON object, and nothing while it works")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not show what the agent says and does")
+	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, in addition to the commands of .github/pawl.yml; may be repeated")
+	f.BoolVar(&o.json, "json", false, "print one JSON object, and no progress")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the agent's messages and actions")
 	return cmd
 }
 
@@ -117,7 +118,7 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return fmt.Errorf("where to keep the transcripts: %w", err)
+		return fmt.Errorf("find a folder for the transcripts: %w", err)
 	}
 	if cfg.DataDir, err = local.NewRun(ctx, filepath.Join(cache, "pawl"), time.Now()); err != nil {
 		return err
@@ -141,9 +142,9 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 		},
 		Host: work, Verify: o.verify,
 	}
-	// Runs on the same folder share an earlier one's setup.
+	// Runs on the same folder share the setup's result.
 	s.Env.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
-	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // this run's results on a base
+	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // test results of the base, which only this run uses
 	return solveLocally(cmd, s, work, task, o)
 }
 
@@ -156,7 +157,7 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	err := workLocally(cmd, s, work, o)
 	interrupted := err != nil && cmd.Context().Err() != nil
 	if err != nil && !interrupted {
-		return fmt.Errorf("%w; the transcripts and the log until then are in %s", err, s.Env.Config.DataDir)
+		return fmt.Errorf("%w; see the transcripts and the log in %s", err, s.Env.Config.DataDir)
 	}
 	ctx := context.WithoutCancel(cmd.Context())
 	kept, err := local.Keep(ctx, s, t, work)
@@ -187,13 +188,13 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	return notDone(v, len(s.Verify) > 0)
 }
 
-// workLocally works until the task is over, and shows that. Once the command is interrupted it ends with an error.
+// workLocally runs the task to its end and prints the progress. It returns an error if the command is interrupted.
 func workLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, o runOptions) error {
 	w := cmd.ErrOrStderr()
 	if o.json {
 		w = io.Discard
 	}
-	p := &progress{w: w, over: terminal(w)}
+	p := &progress{w: w, status: terminal(w)}
 	feed := &local.Feed{Print: p.print, Quiet: o.quiet || o.json}
 	warnDirty(cmd.Context(), p, work.Dir)
 	s.Env.OnBegin, s.Env.OnEvent = feed.Begin, feed.Event
@@ -206,19 +207,19 @@ func workLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, o run
 	defer end()
 	defer endAtOnce(s.Env.ProcessPrefix())()
 	defer context.AfterFunc(cmd.Context(), func() {
-		p.print("Interrupted: the agent ends and its work so far is kept. Ctrl-C again ends at once.")
+		p.print("Interrupted: stopping the agent and keeping its work so far. Press Ctrl-C again to exit at once.")
 	})()
 	t := local.Thread(work.Dir)
-	telling, over := context.WithCancel(ctx)
-	var told sync.WaitGroup
-	told.Go(func() { p.tell(telling, s, t) })
+	showing, stop := context.WithCancel(ctx)
+	var shown sync.WaitGroup
+	shown.Go(func() { p.show(showing, s, t) })
 	err := local.Work(ctx, s, t, feed.Wait)
-	over()
-	told.Wait()
+	stop()
+	shown.Wait()
 	return err
 }
 
-// endAtOnce exits at the second signal, with all that was started. The caller must call stop.
+// endAtOnce kills all started processes and exits at the second signal. The caller must call stop.
 func endAtOnce(processes string) (stop func()) {
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -241,7 +242,7 @@ func endAtOnce(processes string) (stop func()) {
 	}
 }
 
-// warnDirty says that files have changes that the agent does not see.
+// warnDirty warns of uncommitted changes, which the agent does not see.
 func warnDirty(ctx context.Context, p *progress, dir string) {
 	n, err := local.Dirty(ctx, dir)
 	switch {
@@ -254,7 +255,7 @@ func warnDirty(ctx context.Context, p *progress, dir string) {
 	}
 }
 
-// showPlace says where a run's work and its transcripts are.
+// showPlace prints where a run's work and its transcripts are.
 func showPlace(w io.Writer, s *solver.Solver, v checkrun.View, pushed bool) {
 	fmt.Fprintf(w, "\nTranscripts: %s\n", s.Env.Config.DataDir)
 	if pushed {
@@ -262,7 +263,7 @@ func showPlace(w io.Writer, s *solver.Solver, v checkrun.View, pushed bool) {
 	}
 }
 
-// showInterrupted prints what an interrupted run came to, and returns the error that says so.
+// showInterrupted prints an interrupted run's result, and returns an error that states the interruption.
 func showInterrupted(cmd *cobra.Command, s *solver.Solver, v checkrun.View, pushed bool) error {
 	result := local.ResultOf(v, s.Env.Config.DataDir)
 	result.Interrupted = true
@@ -273,10 +274,10 @@ func showInterrupted(cmd *cobra.Command, s *solver.Solver, v checkrun.View, push
 	if pushed {
 		return errors.New("interrupted")
 	}
-	return errors.New("interrupted; no file was changed until then")
+	return errors.New("interrupted before any file was changed")
 }
 
-// notDone is the error of a task that was not done, or not verified where that was asked for.
+// notDone returns an error if the task was not done, or if --verify was given and the work is not verified.
 func notDone(v checkrun.View, verifies bool) error {
 	if v.State == checkrun.Waiting {
 		return fmt.Errorf("the task was not done: %s; run it again then", checkrun.Headline(v))
@@ -291,7 +292,7 @@ func notDone(v checkrun.View, verifies bool) error {
 	return nil
 }
 
-// blank reports whether a command line runs nothing, and so verifies nothing.
+// blank reports whether a command line is empty, which would verify nothing.
 func blank(command string) bool { return strings.TrimSpace(command) == "" }
 
 // currentBranch is a folder's branch; empty on a detached head.

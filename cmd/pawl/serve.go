@@ -16,9 +16,8 @@ import (
 	"github.com/pawlbot/pawl/internal/server"
 )
 
-// gcPercent lets a server's memory grow more than Go's 100 before garbage collection: the live memory is a few
-// megabytes, and collecting takes a twelfth of the processor time of answering webhooks (lab/bench ratios, memory).
-// The environment's GOGC has priority.
+// gcPercent replaces Go's default of 100, unless GOGC is set. The live memory is only a few megabytes, and at 100
+// garbage collection takes a twelfth of the processor time of answering webhooks (lab/bench ratios, memory).
 const gcPercent = 150
 
 func serveCommand() *cobra.Command {
@@ -27,11 +26,11 @@ func serveCommand() *cobra.Command {
 		Use:   "serve --config FILE",
 		Short: "Run the GitHub App: webhooks, queue, solver and pages",
 		Args:  cobra.NoArgs,
-		Long: "Run the GitHub App until it gets SIGTERM or is interrupted: then it begins no more work, lets attempts go on for\n" +
-			"server.drain (a second SIGTERM ends that), hands over what is left of them and exits within 30 s. It waits for a\n" +
-			"PostgreSQL that does not answer yet, and refuses to start where anything else that it needs does not work; pawl doctor\n" +
-			"says what. When its file changes, or at SIGHUP, it goes on with the new one; docs/configuration.md says what only a\n" +
-			"start reads.",
+		Long: "Run the GitHub App until SIGTERM or Ctrl-C. The server then starts no new work. Attempts may continue for\n" +
+			"server.drain; a second SIGTERM skips that time. The server hands over unfinished attempts and exits within 30 s.\n" +
+			"At startup it waits for PostgreSQL, and exits if any other dependency does not work; pawl doctor names it.\n" +
+			"The server reloads its file when the file changes and at SIGHUP; docs/configuration.md lists the keys that need\n" +
+			"a restart.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)

@@ -30,13 +30,13 @@ func statusCommand() *cobra.Command {
 			}
 			return cobra.MaximumNArgs(1)(cmd, args)
 		},
-		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
-			"deliveries that could not be handled, and the backends. It lists the 100 threads that changed last, and all with --json.\n" +
-			"With a thread, that one alone; with --learning, what was learned of the backends alone. The server may be running or not.",
+		Long: "Show the state in the server's database: threads, waits, cooldowns, breakers, backends, and webhook deliveries that\n" +
+			"could not be handled. The list has the 100 threads that changed last; --json prints all threads. Give a thread to show\n" +
+			"only that thread, or --learning to show only what Pawl learned about the backends. The server need not be running.",
 	}
 	jsonFlag(cmd)
-	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line, as pawl replay reads it")
-	cmd.Flags().BoolVar(&learning, "learning", false, "print only what was learned of the backends: rewards, first tries, what each recovery brought")
+	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line; pawl replay reads it")
+	cmd.Flags().BoolVar(&learning, "learning", false, "print only what Pawl learned about the backends: rewards, first tries, results of each recovery")
 	cmd.MarkFlagsMutuallyExclusive("learning", "export")
 	return onDatabase(cmd, store.Reading, func(cfg config.Server, db *store.Store, args []string) error {
 		if thread != "" {
@@ -64,7 +64,7 @@ func statusCommand() *cobra.Command {
 	})
 }
 
-// named is a name's thread. The number of Pawl's pull request means its issue's thread.
+// named returns the thread with this name. The number of Pawl's pull request stands for the issue.
 func named(ctx context.Context, db *store.Store, name string) (thread.ID, error) {
 	t, err := thread.Parse(name)
 	if err != nil {
@@ -84,7 +84,7 @@ func exportThread(ctx context.Context, db *store.Store, name string, w io.Writer
 		return err
 	}
 	if len(events) == 0 {
-		return fmt.Errorf("export %s: nothing is logged of it; pawl status lists the threads", t)
+		return fmt.Errorf("export %s: its log is empty; pawl status lists the threads", t)
 	}
 	b := bufio.NewWriter(w)
 	for _, e := range events {

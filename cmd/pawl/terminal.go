@@ -31,14 +31,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shownLine limits one line of an outside text, in bytes.
+// shownLine limits a line of untrusted text, in bytes.
 const shownLine = 200
 
 // shownProblem limits a file's error message, in bytes.
 const shownProblem = 300
 
-// showThread prints the state of the work: result and reason, attempts, and use. It gives no advice, which differs
-// between a folder and GitHub.
+// showThread prints a thread's result, reasons, attempts and use. It gives no advice, because advice differs between a
+// folder and GitHub.
 func showThread(w io.Writer, v checkrun.View) {
 	fmt.Fprintln(w, checkrun.Headline(v))
 	for _, reason := range v.Reasons.Texts() {
@@ -73,13 +73,13 @@ func showThread(w io.Writer, v checkrun.View) {
 	for i, path := range last.LeftOut {
 		fmt.Fprintf(w, "%s  %s\n", render.When(i == 0, "\nLeft out of the work:\n"), render.Line(path, shownLine))
 	}
-	if said := strings.TrimSpace(cmp.Or(last.Says(), last.Detail)); said != "" {
-		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(render.Head(said, maxSaid), "\n", "\n  "))
+	if message := strings.TrimSpace(cmp.Or(last.Says(), last.Detail)); message != "" {
+		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(render.Head(message, maxMessage), "\n", "\n  "))
 	}
 }
 
-// maxSaid limits an agent's shown last message, in bytes.
-const maxSaid = 4_000
+// maxMessage limits the agent's last message, in bytes.
+const maxMessage = 4_000
 
 func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name string) error {
 	t, err := named(cmd.Context(), db, name)
@@ -120,8 +120,8 @@ func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 // lineBegin returns to the beginning of a terminal's line and clears it.
 const lineBegin = "\r\x1b[2K"
 
-// opener opens a command's input, - for standard input. At a terminal it shows the progress of reading a large
-// file.
+// opener opens a command's input file, or standard input for "-". At a terminal it shows the progress of reading a
+// large file.
 func opener(cmd *cobra.Command) replay.Opener {
 	return func(name string) (io.ReadCloser, error) {
 		if name == "-" {
@@ -131,7 +131,7 @@ func opener(cmd *cobra.Command) replay.Opener {
 		if err != nil || !terminal(os.Stderr) {
 			return f, err
 		}
-		return tellsReading(f, os.Stderr), nil
+		return withProgress(f, os.Stderr), nil
 	}
 }
 
@@ -143,10 +143,10 @@ type reading struct {
 	*os.File
 	w          io.Writer
 	size, done int64
-	told       time.Time
+	shown      time.Time
 }
 
-func tellsReading(f *os.File, w io.Writer) io.ReadCloser {
+func withProgress(f *os.File, w io.Writer) io.ReadCloser {
 	info, err := f.Stat()
 	if err != nil || info.Size() < slowRead {
 		return f
@@ -157,8 +157,8 @@ func tellsReading(f *os.File, w io.Writer) io.ReadCloser {
 func (r *reading) Read(p []byte) (int, error) {
 	n, err := r.File.Read(p)
 	r.done += int64(n)
-	if now := time.Now(); err == nil && now.Sub(r.told) >= time.Second/4 {
-		r.told = now
+	if now := time.Now(); err == nil && now.Sub(r.shown) >= time.Second/4 {
+		r.shown = now
 		fmt.Fprintf(r.w, "%s%s: %s of %s read", lineBegin, render.Line(filepath.Base(r.Name()), 60), humanize.IBytes(uint64(r.done)), humanize.IBytes(uint64(r.size)))
 	}
 	return n, err
@@ -169,26 +169,26 @@ func (r *reading) Close() error {
 	return r.File.Close()
 }
 
-// progress prints lines while work goes on. At a terminal a last line says how the work stands, and is written over.
+// progress prints lines during the work. At a terminal it keeps a status line below them.
 type progress struct {
 	w        io.Writer
-	over     bool                   // a line is written over
-	prepared atomic.Pointer[string] // a command of Pawl that runs; empty or nil for none
+	status   bool                   // there is a status line
+	prepared atomic.Pointer[string] // running setup or verify command; empty or nil for none
 	writing  sync.Mutex
 }
 
 func (p *progress) prepares(what string) { p.prepared.Store(&what) }
 
-// print writes a line that stays.
+// print writes a line above the status line.
 func (p *progress) print(line string) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	fmt.Fprintln(p.w, render.When(p.over, lineBegin)+line)
+	fmt.Fprintln(p.w, render.When(p.status, lineBegin)+line)
 }
 
-// tell writes the last line until the context ends.
-func (p *progress) tell(ctx context.Context, s *solver.Solver, t thread.ID) {
-	if !p.over {
+// show updates the status line every second until the context ends.
+func (p *progress) show(ctx context.Context, s *solver.Solver, t thread.ID) {
+	if !p.status {
 		return
 	}
 	began := time.Now()
@@ -197,11 +197,11 @@ func (p *progress) tell(ctx context.Context, s *solver.Solver, t thread.ID) {
 		if err != nil {
 			continue
 		}
-		stands := checkrun.Headline(v)
+		line := checkrun.Headline(v)
 		if what := p.prepared.Load(); what != nil && *what != "" {
-			stands = *what
+			line = *what
 		}
-		p.write(lineBegin + render.Line(stands, 100) + ", " + render.Span(time.Since(began)))
+		p.write(lineBegin + render.Line(line, 100) + ", " + render.Span(time.Since(began)))
 	}
 	p.write(lineBegin)
 }

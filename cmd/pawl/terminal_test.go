@@ -24,7 +24,7 @@ func TestALargeFileTellsHowFarItIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said strings.Builder
-		r := tellsReading(f, &said)
+		r := withProgress(f, &said)
 		n, err := io.Copy(io.Discard, struct{ io.Reader }{r})
 		if n != size || err != nil {
 			t.Errorf("%d of %d bytes: %v", n, size, err)

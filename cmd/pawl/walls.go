@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testtool"
 )
 
-// insideCommand is the sandbox's first program.
+// insideCommand is the first process inside a sandbox.
 func insideCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: sandbox.InsideCommand, Hidden: true, DisableFlagParsing: true,
@@ -26,8 +26,8 @@ func mcpCommand() *cobra.Command {
 		Use: "mcp --spec FILE", Hidden: true, Args: cobra.NoArgs,
 		Short: "Serve the tool run_tests to a coding agent over standard input and output",
 		Long: `Serve the Model Context Protocol over standard input and output with one tool, run_tests, which runs
-the repository's verify commands. Pawl has the agent start this inside the sandbox; nobody else needs it.
-With --once it runs them for an agent without the protocol, prints the answer, and exits with 0 only if they pass.`,
+the repository's verify commands. The agent starts this command inside the sandbox; users do not need it.
+With --once it runs the tests for an agent without the protocol, prints the result, and exits with 0 only if they pass.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			spec, err := testtool.ReadSpec(file)
 			if err != nil {
@@ -44,7 +44,7 @@ With --once it runs them for an agent without the protocol, prints the answer, a
 			return testtool.Serve(cmd.Context(), spec, buildInfo().Version, cmd.InOrStdin(), cmd.OutOrStdout(), log)
 		},
 	}
-	requiredFlag(cmd, &file, "spec", "the JSON file that says what run_tests does")
-	cmd.Flags().BoolVar(&once, "once", false, "run the tests once and print what came of it")
+	requiredFlag(cmd, &file, "spec", "the JSON file that configures run_tests")
+	cmd.Flags().BoolVar(&once, "once", false, "run the tests once and print the result")
 	return cmd
 }

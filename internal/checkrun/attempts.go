@@ -29,7 +29,7 @@ func table(f View, rows int) string {
 		{"outcome", false, Attempt.Result, true},
 		{"progress", false, progress, true},
 		{"edits", false, edits, true},
-		{"similar to one before", false, similarity, similar},
+		{"similar to an earlier one", false, similarity, similar},
 		{"waited", true, func(a Attempt) string { return render.Dash(a.Waited) }, waited},
 		{"took", true, func(a Attempt) string { return render.Dash(a.Duration) }, true},
 	}

@@ -281,13 +281,13 @@ func addStops(c map[string]View) map[string]View {
 	reply.Outcome, reply.EndTree, reply.Pushed, reply.Commit, reply.Decision.Purpose = "answered", "before", false, "", policy.ToAnswer
 	reply.Final, reply.LeftOut, reply.Grade = "In `total`, see #7 @octocat <b>.", []string{"a.go (thrown away)"}, "none: it was to change nothing"
 	answer.Attempts, answer.Purpose, answer.State = []Attempt{reply}, policy.ToAnswer, Answered
-	answer.Rule, answer.Reasons, answer.Said = "answered", policy.Because("", "attempt 1 answered"), "https://github.com/acme/widgets/issues/7#issuecomment-1"
+	answer.Rule, answer.Reasons, answer.AnswerURL = "answered", policy.Because("", "attempt 1 answered"), "https://github.com/acme/widgets/issues/7#issuecomment-1"
 	c["answered"] = answer
 
 	plan := answer
 	reply.Decision.Purpose, reply.Outcome, reply.LeftOut = policy.ToPlan, "planned", nil
 	plan.Attempts, plan.Purpose, plan.State, plan.Rule = []Attempt{reply}, policy.ToPlan, Planned, "planned"
-	plan.Reasons, plan.Said, plan.Unsaid = policy.Because("", "attempt 1 made a plan"), "", "POST /repos/acme/widgets/issues/7/comments: 403 the issue is locked"
+	plan.Reasons, plan.AnswerURL, plan.PostError = policy.Because("", "attempt 1 made a plan"), "", "POST /repos/acme/widgets/issues/7/comments: 403 the issue is locked"
 	plan.Hint = "Read the plan and edit its comment as you like; /pawl go then has the agent work by it."
 	c["planned"] = plan
 

@@ -243,7 +243,7 @@ type View struct {
 	Checked              []thread.RedCheck // verdicts on failing checks of other apps
 	// Links that are empty or no plain web address are left out.
 	PullURL, IssueURL, DetailsURL string
-	Said, Unsaid                  string // the URL of the run's last answer or plan; why it could not be posted
+	AnswerURL, PostError          string // of the run's last answer or plan; why it could not be posted
 	Before                        *View  // the work before a run that only asks; nil without such a run or such work
 	Unwalled                      string // the server setting that gives agents the server's network; empty if none does
 	Branch                        string

@@ -74,7 +74,7 @@ func status(f View, marker, dated string) string {
 	p := &page{}
 	p.addLead(f, marker)
 	p.list(evidence(f)...)
-	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" {
+	if a, ok := f.last(); ok && a.Says() != "" && f.AnswerURL == "" {
 		p.fold("What the agent did", render.Quote(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
@@ -333,26 +333,26 @@ func headFact(f View) string {
 // The first sentences of a comment with an answer or a plan.
 const (
 	saidAnswer = "The agent's answer. Nothing was changed."
-	saidPlan   = "The agent's plan. Nothing was changed yet. Edit this comment to change the plan; `/pawl go` then carries it out. `/pawl go TEXT` adds instructions."
+	planNote   = "The agent's plan. Nothing was changed yet. Edit this comment to change the plan; `/pawl go` then carries it out. `/pawl go TEXT` adds instructions."
 )
 
 // Said is the comment with an agent's answer or plan.
 func Said(a policy.Attempt) string {
 	p := &page{}
 	if a.Decision.Purpose == policy.ToPlan { // Markdown, for users to edit
-		p.sentence(saidPlan)
-		p.sentence(render.Document(a.Final, maxSaid))
+		p.sentence(planNote)
+		p.sentence(render.Document(a.Final, maxAnswer))
 	} else {
 		p.sentence(saidAnswer)
-		p.sentence(render.Quote(a.Final, maxSaid))
+		p.sentence(render.Quote(a.Final, maxAnswer))
 	}
 	return p.fit()
 }
 
-// maxSaid bounds an answer or a plan, in bytes. Our choice.
-const maxSaid = 32_000
+// maxAnswer limits an answer or a plan, in bytes. Our choice.
+const maxAnswer = 32_000
 
 // PlanIn is the plan in a comment of Said, with users' edits.
 func PlanIn(comment string) string {
-	return strings.TrimSpace(feedback.Visible(strings.Replace(comment, saidPlan, "", 1)))
+	return strings.TrimSpace(feedback.Visible(strings.Replace(comment, planNote, "", 1)))
 }

@@ -206,7 +206,7 @@ func TestSingleWordsStayWords(t *testing.T) {
 func everywhere(a, b string, state uint8, n int, share float64, span int64) View {
 	f := hostile()
 	states := []State{Running, Waiting, Stopped, Done, Failed, ConfigError, Answered, Planned, State(a)}
-	f.Unsaid = a
+	f.PostError = a
 	f.State = states[int(state)%len(states)]
 	f.Title, f.Request, f.RequestedBy, f.Rule, f.Hint, f.Branch = a, b, a, policy.Rule(b), a, b
 	f.Reasons, f.PullURL, f.IssueURL, f.DetailsURL = policy.Reasons{{Text: a}, {Text: b, Until: now}, {Rule: f.Rule, Text: a + b}}, a, b, "https://"+a

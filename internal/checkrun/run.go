@@ -249,8 +249,8 @@ func answerLines(f View) (lines []string) {
 	if f.Purpose != policy.ToChange {
 		lines = append(
 			lines,
-			render.Link("what the agent says", f.Said),
-			render.When(f.Unsaid != "", "the agent's answer could not be posted: "+render.Prose(f.Unsaid)),
+			render.Link("what the agent says", f.AnswerURL),
+			render.When(f.PostError != "", "the agent's answer could not be posted: "+render.Prose(f.PostError)),
 		)
 		if a, ok := f.last(); ok && len(a.LeftOut) > 0 {
 			lines = append(lines, "the agent should not change anything; its changes were discarded: "+paths(a.LeftOut))

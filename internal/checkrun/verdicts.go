@@ -68,7 +68,7 @@ func severity(f View) forge.CheckRun {
 	return c
 }
 
-// conclusions has the classes that were judged.
+// conclusions lacks the unknown class, which has no conclusion.
 var conclusions = map[policy.Class]string{
 	policy.None:     Success,
 	policy.Mild:     Neutral,
@@ -191,7 +191,7 @@ func stagnation(f View) forge.CheckRun {
 		c.Title = title(
 			"Stagnation",
 			fmt.Sprintf(
-				"%s in a row with the same %s as one before",
+				"%s in a row with the same %s as an earlier one",
 				policy.Plural(s.Similar, "attempt"),
 				kind,
 			),
@@ -203,13 +203,13 @@ func stagnation(f View) forge.CheckRun {
 		c.Title = title(
 			"Similar",
 			fmt.Sprintf(
-				"%s with the same %s as one before (%.2f)",
+				"%s with the same %s as an earlier one (%.2f)",
 				policy.Plural(s.Similar, "attempt"),
 				kind,
 				clamp(s.Similarity),
 			),
 		)
-		p.sentence("The last attempt and one of the two before have a similar " + kind +
+		p.sentence("The last attempt and one of the two attempts before it have a similar " + kind +
 			". If the next one is similar too, Pawl escalates.")
 	default:
 		c.Conclusion, c.Title = Success, "No stagnation"

@@ -182,7 +182,7 @@ func TestTheOldestUnusedLayersGoFirstAndNeverOneInUse(t *testing.T) {
 	if d := cmp.Diff([]string{"acme/four a", "acme/one f", "acme/three a", "acme/two a"}, keys(t, s)); d != "" {
 		t.Error(d)
 	}
-	if layers, bytes := s.Held(); layers != 3 || bytes != 300 {
+	if layers, bytes := s.Usage(); layers != 3 || bytes != 300 {
 		t.Errorf("%d layers of %d bytes", layers, bytes)
 	}
 	must(t, s.Clean(s.now()))
@@ -286,7 +286,7 @@ func BenchmarkStart(b *testing.B) {
 				b.StartTimer()
 				spec := sandbox.Spec{Argv: []string{"/bin/true"}, Dir: work, Home: home}
 				if how != "none" {
-					spec.Overlays, _, err = s.Over(b.Context(), layer, home, work, filepath.Join(root, "scratch"), true)
+					spec.Overlays, _, err = s.Mount(b.Context(), layer, home, work, filepath.Join(root, "scratch"), true)
 					must(b, err)
 				}
 				p, err := box.Start(b.Context(), spec)

@@ -22,44 +22,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of images.
+// Limits of images. Our choice, except where a comment names a measurement.
 const (
-	maxImage    = 16 << 30 // bytes of one, unpacked; the largest common tool chains have 5 GB
+	maxImage    = 16 << 30 // bytes of an unpacked image; the largest common tool chains take 5 GB
 	maxFiles    = 1_000_000
 	maxConfig   = 1 << 20 // bytes
 	keptImages  = 10
-	spareBytes  = 1 << 30 // of the disk, which no image uses
+	spareBytes  = 1 << 30 // of disk space that images leave free
 	resolveEach = 24 * time.Hour
 	resolveTime = time.Minute
 	pullTime    = 30 * time.Minute
 )
 
-// Images are unpacked images of registries, in their own store.
+// Images stores unpacked images. Its methods may be called concurrently.
 type Images struct {
 	*Store
 	registries []string
-	// resolving and pulling are a registry's time to resolve a name, and to send an image.
+	// resolving and pulling limit the time to resolve a name and to pull an image.
 	resolving, pulling time.Duration
 }
 
 // unpacked is the repository's name in the store of images.
 const unpacked = "unpacked/sha256"
 
-// OpenImages opens the store of images in a folder; see Open. It asks only the registries, and no other host.
+// OpenImages opens the store of images in a folder; see Open. It sends requests only to these registries.
 func OpenImages(dir string, registries []string, remove func(dir string) error, now func() time.Time) *Images {
 	s := Open(dir, remove, now)
 	s.most = keptImages
 	return &Images{s, registries, resolveTime, pullTime}
 }
 
-// Image is an image's system.
+// Image is an unpacked image.
 type Image struct {
 	Root string   // read-only files
 	Env  []string // NAME=value, without HOME
 }
 
-// Get pulls a name's image, which must fit, and returns its name with the digest. The name is resolved once a day.
-// Without an answer from the registry the last digest counts, if that image is still stored.
+// Get pulls an image, checks it with fits, and returns its name with the digest. It resolves the name once a day. If
+// the registry does not answer, it uses the last digest, provided that image is still stored.
 func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (digest string, err error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -69,9 +69,9 @@ func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (d
 	known := readResolved(kept)
 	if !known.fresh(s.now()) {
 		asked, err := s.resolve(ctx, parsed)
-		_, leave, unpackedHere := s.Store.Use(unpacked, hexOf(known.Digest))
+		_, leave, stored := s.Store.Use(unpacked, hexOf(known.Digest))
 		leave()
-		usable := unpackedHere && ctx.Err() == nil
+		usable := stored && ctx.Err() == nil
 		switch {
 		case err == nil:
 			known = resolved{asked, s.now()}
@@ -110,7 +110,7 @@ func readResolved(file string) resolved {
 	return known
 }
 
-// fresh reports whether the answer still counts. One from the future was written by a wrong clock.
+// fresh reports whether the answer is recent. A time in the future comes from a wrong clock.
 func (r resolved) fresh(now time.Time) bool {
 	if r.Digest == "" {
 		return false
@@ -135,7 +135,7 @@ func hexOf(digest string) string {
 	return cmp.Or(hex, "none")
 }
 
-// Use pulls a digest's image, unless it is stored, and keeps it until leave is called.
+// Use returns a digest's image, and pulls it if it is not stored. The image is not evicted until leave is called.
 func (s *Images) Use(ctx context.Context, digest string) (image Image, leave func(), err error) {
 	leave = func() {}
 	parsed, err := name.NewDigest(digest)
@@ -205,17 +205,17 @@ func (s *Images) options(ctx context.Context) []remote.Option {
 	ask.ResponseHeaderTimeout = 30 * time.Second
 	ask.DisableKeepAlives = true // pulls are rare
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(named{ask, s.registries}), remote.WithPlatform(platform)}
+	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(allowed{ask, s.registries}), remote.WithPlatform(platform)}
 }
 
-// named asks only the operator's registries, also after redirects.
-type named struct {
+// allowed sends requests only to the operator's registries, also after redirects.
+type allowed struct {
 	http.RoundTripper
 	registries []string
 }
 
-// asks reports whether a host is asked. The default registry authenticates at another host.
-func (n named) asks(host string) bool {
+// permits reports whether a host may be asked. The default registry authenticates at another host.
+func (n allowed) permits(host string) bool {
 	return slices.ContainsFunc(n.registries, func(registry string) bool {
 		one, err := name.NewRegistry(registry)
 		switch {
@@ -228,25 +228,25 @@ func (n named) asks(host string) bool {
 	})
 }
 
-func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !n.asks(strings.ToLower(r.URL.Host)) {
-		return nil, fmt.Errorf("%s is not among images.registries: the operator can add it there", r.URL.Host)
+func (n allowed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !n.permits(strings.ToLower(r.URL.Host)) {
+		return nil, fmt.Errorf("%s is not in images.registries; the operator can add it", r.URL.Host)
 	}
 	return n.RoundTripper.RoundTrip(r)
 }
 
-// explain gives the operator's remedy for an unavailable image.
+// explain adds the cause of an unavailable image, and the remedy.
 func (s *Images) explain(ctx context.Context, ref string, err error) error {
 	answer, answered := errors.AsType[*transport.Error](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case answered && slices.Contains([]int{401, 403, 404}, answer.StatusCode):
-		err = fmt.Errorf("the registry shows no such image to the public (%d): look at its name and tag; Pawl signs in nowhere", answer.StatusCode)
+		err = fmt.Errorf("the registry has no public image of this name (%d): check the name and the tag; Pawl does not sign in to registries", answer.StatusCode)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("the registry was too slow: %w", err)
 	case errors.Is(err, syscall.ENOSPC):
-		err = fmt.Errorf("there is no room for it in %s: make room there", s.dir)
+		err = fmt.Errorf("there is not enough disk space in %s: free some", s.dir)
 	}
 	return fmt.Errorf("image %s: %w", ref, err)
 }

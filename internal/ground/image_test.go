@@ -226,16 +226,16 @@ func TestNothingOfAHostileImageReachesTheHost(t *testing.T) {
 		files []file
 		want  string
 	}{
-		"a path that leads up":        {[]file{regular(up+outside+"/x", "x")}, "leads out of the image"},
-		"up from within":              {[]file{regular("usr/"+up+outside+"/x", "x")}, "leads out of the image"},
+		"a path that leads up":        {[]file{regular(up+outside+"/x", "x")}, "points outside the image"},
+		"up from within":              {[]file{regular("usr/"+up+outside+"/x", "x")}, "points outside the image"},
 		"a link and a file behind it": {[]file{entry(tar.TypeSymlink, "a", outside), regular("a/x", "x")}, "escapes"},
 		"a link up and a file":        {[]file{entry(tar.TypeSymlink, "a", up+outside), regular("a/x", "x")}, "escapes"},
 		"a folder behind a link":      {[]file{entry(tar.TypeSymlink, "a", outside), entry(tar.TypeDir, "a/x/y", "")}, "escapes"},
-		"a hard link out":             {[]file{entry(tar.TypeLink, "a", up+secret)}, "leads out of the image"},
+		"a hard link out":             {[]file{entry(tar.TypeLink, "a", up+secret)}, "points outside the image"},
 		"a hard link by a link":       {[]file{entry(tar.TypeSymlink, "a", outside), entry(tar.TypeLink, "b", "a/secret")}, "escapes"},
 		"a whiteout behind a link":    {[]file{entry(tar.TypeSymlink, "a", outside), regular("a/.wh.secret", "")}, "escapes"},
 		"opaque behind a link":        {[]file{entry(tar.TypeSymlink, "a", outside), regular("a/.wh..wh..opq", "")}, "escapes"},
-		"a huge size":                 {[]file{huge}, "no room"},
+		"a huge size":                 {[]file{huge}, "not enough disk space"},
 		"a file that replaces a link": {[]file{entry(tar.TypeSymlink, "a", secret), regular("a", "x")}, ""},
 		"permissions of a link":       {[]file{entry(tar.TypeSymlink, "a", outside), entry(tar.TypeDir, "a", "")}, ""},
 	} {
@@ -306,7 +306,7 @@ func TestAnImageThatIsThereNeedsNoRegistry(t *testing.T) {
 	if again, err := s.get(ref); err != nil || again.Root != first.Root {
 		t.Errorf("%+v %v", again, err)
 	}
-	if _, err := s.get(s.host + "/other:1"); err == nil || !strings.Contains(err.Error(), "shows no such image to the public (403)") {
+	if _, err := s.get(s.host + "/other:1"); err == nil || !strings.Contains(err.Error(), "has no public image of this name (403)") {
 		t.Errorf("another image: %v", err)
 	}
 }
@@ -354,7 +354,7 @@ func TestOnlyNamedHostsAreAsked(t *testing.T) {
 	other := newStand(t)
 	foreign := other.push("tool:1", layer(t, regular("a", "x")))
 	before := other.asked.Load()
-	if _, err := s.get(foreign); err == nil || !strings.Contains(err.Error(), other.host+" is not among images.registries") {
+	if _, err := s.get(foreign); err == nil || !strings.Contains(err.Error(), other.host+" is not in images.registries") {
 		t.Errorf("another registry: %v", err)
 	}
 	digest, err := s.digest(ref)
@@ -364,7 +364,7 @@ func TestOnlyNamedHostsAreAsked(t *testing.T) {
 	s.answer = func(w http.ResponseWriter, r *http.Request) { // a redirect
 		http.Redirect(w, r, "http://"+other.host+r.URL.Path, http.StatusTemporaryRedirect)
 	}
-	if _, err := s.pulled(t.Context(), digest); err == nil || !strings.Contains(err.Error(), other.host+" is not among images.registries") {
+	if _, err := s.pulled(t.Context(), digest); err == nil || !strings.Contains(err.Error(), other.host+" is not in images.registries") {
 		t.Errorf("a redirect: %v", err)
 	}
 	s.answer = func(w http.ResponseWriter, r *http.Request) { // where to sign in
@@ -378,7 +378,7 @@ func TestOnlyNamedHostsAreAsked(t *testing.T) {
 		t.Errorf("a host that was not named was asked %d times", n)
 	}
 	for host, want := range map[string]bool{"auth.docker.io": true, "index.docker.io": true, "ghcr.io": false} {
-		if (named{registries: []string{"docker.io"}}).asks(host) != want {
+		if (allowed{registries: []string{"docker.io"}}).permits(host) != want {
 			t.Errorf("with docker.io %s is asked: %v", host, !want)
 		}
 	}

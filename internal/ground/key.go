@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Key names a layer by all that decides its content.
+// Key returns the key of a layer. parts must hold everything that determines its content.
 func Key(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -22,14 +22,14 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// Platform is the programs' target: the processor and the system's release.
+// Platform describes the processor and the system's release, for which programs are built.
 func Platform() string {
-	release, _ := os.ReadFile("/etc/os-release") // without it the processor must be enough
+	release, _ := os.ReadFile("/etc/os-release") // if it is unreadable, the processor must suffice
 	return runtime.GOOS + "/" + runtime.GOARCH + "\n" + string(release)
 }
 
-// tools are the files that tell a build tool what to install, in order of preference, with the command; none if the
-// file is only part of a key.
+// tools lists the files that determine what a build tool installs, in order of preference. A file without a command
+// only contributes to the key.
 var tools = []struct{ file, command string }{
 	{"pnpm-lock.yaml", "pnpm install --frozen-lockfile"},
 	{"yarn.lock", "yarn install --frozen-lockfile"},
@@ -50,7 +50,7 @@ var tools = []struct{ file, command string }{
 	{"libs.versions.toml", ""},
 }
 
-// Decides reports whether a file's content decides what a setup installs.
+// Decides reports whether a file's content determines what a setup installs.
 func Decides(file string) bool {
 	name := path.Base(file)
 	return name != "go.mod" && slices.ContainsFunc(tools, func(t struct{ file, command string }) bool {
@@ -59,8 +59,8 @@ func Decides(file string) bool {
 	})
 }
 
-// Propose is the usual setup for a repository with these files, and the deciding file; empty if unknown. Only files
-// in the root count.
+// Propose returns the usual setup command for these files, and the file that it depends on. It is empty if unknown. Only
+// files in the root count.
 func Propose(files []string) (p policy.Proposal) {
 	for _, t := range tools {
 		if t.command == "" || !slices.Contains(files, t.file) {

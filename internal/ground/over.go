@@ -14,9 +14,9 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Over gives a HOME, a work tree and the additional folders the layer. scratch is the user's folder for writes.
-// What cannot be mounted is copied; a HOME only if it is fresh. Existing files stay.
-func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (overlays []sandbox.Overlay, folders []sandbox.Mount, err error) {
+// Mount puts a layer below a HOME, a work tree and the additional folders. scratch takes the writes to the latter.
+// Without overlayfs Mount copies the layer, but copies HOME only if fresh is set. Existing files stay.
+func (s *Store) Mount(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (overlays []sandbox.Overlay, folders []sandbox.Mount, err error) {
 	type part struct {
 		lower, upper string
 		copied       bool
@@ -57,7 +57,7 @@ func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, f
 	return overlays, folders, nil
 }
 
-// overlays reports whether the kernel can mount an overlay with these paths: its options are split at commas and
+// overlays reports whether the kernel can mount an overlay with these paths. It splits mount options at commas and
 // colons.
 func (s *Store) overlays(o sandbox.Overlay) bool {
 	if s.Overlay == nil || strings.ContainsAny(o.Lower+o.Upper+o.Work, `,:\"`) {
@@ -100,7 +100,7 @@ type copier struct {
 	made []folder
 }
 
-// folder gets its mode and times when it is full.
+// folder is a created folder. finish sets its mode and times, after all its files are written.
 type folder struct {
 	name string
 	info fs.FileInfo

@@ -18,22 +18,22 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// The parts of a layer's folder, in addition to its Record.
+// The parts of a layer's folder, besides the Record.
 const (
 	Home   = "home"  // HOME
-	Work   = "work"  // of the work tree, at the same paths
-	Paths  = "paths" // the additional folders, by their number in Record.Paths
+	Work   = "work"  // files in the work tree, at the same paths
+	Paths  = "paths" // additional folders, named by their index in Record.Paths
 	record = "layer.json"
 )
 
 // Record describes a layer.
 type Record struct {
 	Key    string   `json:"key"`
-	Commit string   `json:"commit,omitempty"` // that it was built from
-	Image  string   `json:"image,omitempty"`  // the name and digest of an image that was unpacked
+	Commit string   `json:"commit,omitempty"` // the commit whose setup ran
+	Image  string   `json:"image,omitempty"`  // name and digest of the unpacked image
 	Paths  []string `json:"paths,omitempty"`
 	Env    []string `json:"env,omitempty"` // variables that an image sets
-	// Failed is why this key has no layer.
+	// Failed is set if the setup failed; then the record has no layer.
 	Failed *Failure  `json:"failed,omitempty"`
 	Bytes  int64     `json:"bytes"`
 	Made   time.Time `json:"made"`
@@ -44,12 +44,12 @@ type Failure struct {
 	Command string `json:"command"`
 	Result  string `json:"result"` // such as "exit code 1"
 	Output  string `json:"output"` // its end
-	// Thread asked for it, when its log had reached Seen.
+	// Thread requested the setup, when its log ended at event Seen.
 	Thread string `json:"thread"`
 	Seen   int64  `json:"seen"`
 }
 
-// Layer is a layer on disk, or a failure instead.
+// Layer is a layer on disk, or the record of a failed setup.
 type Layer struct {
 	Record
 	Repo string // owner/name
@@ -60,32 +60,32 @@ type Layer struct {
 // At is a layer under construction in a folder.
 func At(dir string, r Record) Layer { return Layer{Record: r, dir: dir} }
 
-// Store keeps the layers of all repositories. Any number of processes may use the same folder.
+// Store keeps the layers of all repositories. Its methods may be called concurrently, also by several processes with
+// the same folder.
 type Store struct {
 	dir string
-	// Overlay reports whether programs can get a layer by overlayfs; otherwise, or if nil, they get a copy.
+	// Overlay reports whether layers can be mounted with overlayfs. If it is false or nil, layers are copied.
 	Overlay func() bool
 	remove  func(dir string) error
 	now     func() time.Time
-	// most limits a repository's layers, mostBytes all layers together.
+	// most limits the layers of one repository, mostBytes the size of all layers.
 	most      int
 	mostBytes int64
 	builders  wait.Turns // by folder
-	checked   sync.Map   // folder of a layer → when it was last found whole
+	checked   sync.Map   // layer's folder → time of the last check that passed
 }
 
-// The store's limits. A layer of a large JavaScript or Rust project has some GB, and a branch that changes a lock
-// file back and forth has two keys.
+// The store's limits, our choice. A layer of a large JavaScript or Rust project takes several GB. A branch that changes
+// a lock file back and forth needs two layers.
 const (
 	mostLayers = 4
 	mostBytes  = 50 << 30
 )
 
-// checkEach is the time between two checks of a layer that is in use. Our choice: the files of a large one are counted
-// in a second.
+// checkEach is the time between two checks of a layer's size. Our choice: a check of a large layer takes a second.
 const checkEach = time.Hour
 
-// Open opens the store in a folder. remove removes a folder with read-only parts.
+// Open opens the store in a folder. remove must delete a folder even if it has read-only parts.
 func Open(dir string, remove func(dir string) error, now func() time.Time) *Store {
 	return &Store{dir: filepath.Clean(dir), remove: remove, now: now, most: mostLayers, mostBytes: mostBytes}
 }
@@ -94,24 +94,25 @@ func (s *Store) folder(repo, key string) string {
 	return filepath.Join(s.dir, filepath.FromSlash(repo), key)
 }
 
-// Use returns a key's layer, or how its setup failed, and keeps it until leave is called; false for neither.
+// Use returns a key's layer or failed setup; ok is false if there is neither. The layer is not removed until leave is
+// called.
 func (s *Store) Use(repo, key string) (l Layer, leave func(), ok bool) {
 	dir := s.folder(repo, key)
-	held, err := hold(dir, unix.LOCK_SH)
+	lock, err := hold(dir, unix.LOCK_SH)
 	if err != nil {
 		return l, func() {}, false
 	}
 	l, ok = s.whole(dir)
 	if !ok {
-		held.Close()
+		lock.Close()
 		return l, func() {}, false
 	}
 	now := s.now()
-	_ = os.Chtimes(filepath.Join(dir, record), now, now) // else it is evicted too early
-	return l, func() { held.Close() }, true
+	_ = os.Chtimes(filepath.Join(dir, record), now, now) // after an error it may be evicted too early
+	return l, func() { lock.Close() }, true
 }
 
-// whole reads the layer in a folder. It is false for none, and for one that does not hold what was recorded.
+// whole reads the layer in a folder. It returns false if there is none or its size differs from the record.
 func (s *Store) whole(dir string) (Layer, bool) {
 	l, err := read(dir)
 	if err != nil {
@@ -121,16 +122,16 @@ func (s *Store) whole(dir string) (Layer, bool) {
 	if last, ok := s.checked.Load(dir); ok && now.Sub(last.(time.Time)) < checkEach {
 		return l, true
 	}
-	held, err := Size(dir)
+	size, err := Size(dir)
 	own, statErr := os.Stat(filepath.Join(dir, record))
-	if errors.Join(err, statErr) != nil || held-own.Size() != l.Bytes {
+	if errors.Join(err, statErr) != nil || size-own.Size() != l.Bytes {
 		return Layer{}, false
 	}
 	s.checked.Store(dir, now)
 	return l, true
 }
 
-// hold locks a layer among all processes, shared between its users, until the file is closed.
+// hold locks a layer until the file is closed, against all processes. how is LOCK_SH or LOCK_EX.
 func hold(dir string, how int) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, record))
 	if err != nil {
@@ -143,9 +144,9 @@ func hold(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// Build makes a key's layer by fill, which puts its parts into a folder and returns the record; after an error nothing
-// is stored. Concurrent builds of the key wait. An earlier layer of the key is replaced
-// only where wanted says so of it, or where it is damaged, and only by a layer.
+// Build creates a key's layer. fill writes the parts into a folder and returns the record; if it fails, nothing is
+// stored. Concurrent builds of a key in this process wait for each other. An existing layer is replaced only if it is
+// damaged or wanted returns true for it.
 func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) bool, fill func(dir string) (Record, error)) error {
 	dir := s.folder(repo, key)
 	leave, err := s.builders.Take(ctx, dir)
@@ -173,7 +174,7 @@ func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) 
 	return s.Evict(s.mostBytes)
 }
 
-// makeFolder makes a folder below the store's, and removes whatever else is in its place.
+// makeFolder creates a folder in the store. It removes files that are in the way.
 func (s *Store) makeFolder(dir string) error {
 	if dir != s.dir {
 		if err := s.makeFolder(filepath.Dir(dir)); err != nil {
@@ -203,8 +204,8 @@ func (s *Store) put(dir, part string, r Record) (err error) {
 	return errors.Join(err, os.Rename(part, dir))
 }
 
-// Evict removes unused layers, least recently used first, until the limits are kept: most layers per repository,
-// and `bytes` for all. Failures do not count.
+// Evict removes unused layers, least recently used first, until each repository has at most s.most layers and all
+// layers take at most this many bytes. Failed setups do not count.
 func (s *Store) Evict(bytes int64) error {
 	all, err := s.list()
 	all = slices.DeleteFunc(all, func(l Layer) bool { return l.Failed != nil })
@@ -228,7 +229,7 @@ func (s *Store) Evict(bytes int64) error {
 	return err
 }
 
-// Clean removes layers unused since a time, and killed processes' incomplete ones from before it.
+// Clean removes layers last used before a time, and incomplete layers of killed processes from before it.
 func (s *Store) Clean(before time.Time) error {
 	all, err := s.list()
 	for _, l := range all {
@@ -247,17 +248,17 @@ func (s *Store) Clean(before time.Time) error {
 	return errors.Join(err, globErr)
 }
 
-// drop removes a layer atomically; EWOULDBLOCK while it is used.
+// drop removes a layer atomically. It returns EWOULDBLOCK while the layer is in use.
 func (s *Store) drop(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	held, err := hold(dir, unix.LOCK_EX)
+	lock, err := hold(dir, unix.LOCK_EX)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return err
 	}
-	if err == nil { // else nobody uses it, since it has no record
-		defer held.Close()
+	if err == nil { // without a record nobody uses it
+		defer lock.Close()
 	}
 	s.checked.Delete(dir)
 	gone := fmt.Sprintf("%s.gone-%d", dir, s.now().UnixNano())
@@ -267,16 +268,16 @@ func (s *Store) drop(dir string) error {
 	return s.remove(gone)
 }
 
-// List lists all layers, by repository.
+// List returns all layers by repository, least recently used first, with failed setups.
 func (s *Store) List() ([]Layer, error) {
 	all, err := s.list()
 	slices.SortFunc(all, func(a, b Layer) int { return cmp.Or(cmp.Compare(a.Repo, b.Repo), b.Used.Compare(a.Used)) })
 	return all, err
 }
 
-// Held counts the layers and their bytes.
-func (s *Store) Held() (layers int, bytes int64) {
-	all, _ := s.list() // unreadable ones do not count
+// Usage returns the number of layers and their size. Failed setups do not count.
+func (s *Store) Usage() (layers int, bytes int64) {
+	all, _ := s.list() // unreadable layers do not count
 	for _, l := range all {
 		if l.Failed == nil {
 			layers, bytes = layers+1, bytes+l.Bytes
@@ -310,7 +311,7 @@ func read(dir string) (l Layer, err error) {
 	return l, json.Unmarshal(data, &l.Record)
 }
 
-// Size is the size of a folder's files, in bytes.
+// Size returns the size of all files in a folder, in bytes.
 func Size(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// unpack applies an image's layers in a folder, within `room` bytes. Anyone may have made them: nothing outside of
-// the folder is reached, files belong to Pawl's user, and there are no devices and no set-user-ID programs.
+// unpack applies an image's layers in a folder, up to room bytes. Images are untrusted: unpack writes nothing outside
+// the folder, gives all files to Pawl's user, and creates no devices or set-user-ID programs.
 func unpack(dir string, layers []v1.Layer, room int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -39,7 +39,7 @@ type unpacker struct {
 	own   map[string]bool // entries of the current layer
 }
 
-// layer reads a layer to its end, where its digest is verified.
+// layer applies one layer. It reads to the end of the stream, where the digest is verified.
 func (u *unpacker) layer(l v1.Layer) error {
 	text, err := l.Uncompressed()
 	if err != nil {
@@ -65,7 +65,7 @@ func (u *unpacker) layer(l v1.Layer) error {
 	}
 }
 
-// apply applies an entry. A name that begins with .wh. removes lower layers' files (OCI image specification).
+// apply applies an entry. A name with the prefix .wh. removes files of lower layers (OCI image specification).
 func (u *unpacker) apply(h *tar.Header, in io.Reader) error {
 	name, err := local(h.Name)
 	if name == "." || err != nil {
@@ -89,11 +89,11 @@ func (u *unpacker) apply(h *tar.Header, in io.Reader) error {
 	return u.root.RemoveAll(path.Join(dir, hidden))
 }
 
-// local is a path below the root, with or without a leading slash.
+// local returns a clean path inside the root. It accepts a leading slash.
 func local(name string) (string, error) {
 	clean := path.Clean(strings.TrimLeft(name, "/"))
 	if !filepath.IsLocal(clean) || strings.ContainsRune(clean, 0) {
-		return "", fmt.Errorf("%.200q leads out of the image", name)
+		return "", fmt.Errorf("%.200q points outside the image", name)
 	}
 	return clean, nil
 }

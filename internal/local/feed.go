@@ -18,77 +18,78 @@ type Feed struct {
 	Print func(line string) // takes a line safe for terminals; calls never overlap
 	Quiet bool              // omits agents' messages and calls
 
-	mu   sync.Mutex
-	open map[string]string // shown calls without an answer, by id
-	said string            // last message
-	rest string            // unprinted end of a message
+	mu         sync.Mutex
+	open       map[string]string // shown calls without an answer, by id
+	last       string            // last message
+	unfinished string            // unprinted end of a message
 }
 
-// Limits of a line in characters and of stored calls (our choice).
+// Limits, our choice. maxLine and maxDoes limit a line, in characters.
 const (
-	maxSaidLine = 1000
-	maxDoes     = 200
-	maxOpen     = 1000
-	maxPaths    = 5
-	// maxRest limits the unfinished line of a message in pieces, in bytes.
-	maxRest = 400
+	maxLine  = 1000
+	maxDoes  = 200
+	maxOpen  = 1000
+	maxPaths = 5
+	// maxUnfinished is the length at which a streamed message's unfinished line is printed, in bytes.
+	maxUnfinished = 400
 )
 
-// Prepare prints the running setup or verify command.
+// Prepare prints a setup or verify command when it starts. Empty means that it ended.
 func (f *Feed) Prepare(what string) {
 	if what != "" {
-		f.tell("", what)
+		f.report("", what)
 	}
 }
 
-// Begin prints the attempt, and from the second on the reason.
+// Begin prints the attempt's number and backend. From the second attempt on it also prints the reason.
 func (f *Feed) Begin(s thread.Started) {
 	f.mu.Lock()
-	f.open, f.said, f.rest = map[string]string{}, "", ""
+	f.open, f.last, f.unfinished = map[string]string{}, "", ""
 	f.mu.Unlock()
 	why := ""
 	if s.N > 1 {
 		why = ": " + s.Decision.Reasons.String()
 	}
-	f.tell("", fmt.Sprintf("Attempt %d on %s%s", s.N, render.Label(s.Backend), why))
+	f.report("", fmt.Sprintf("Attempt %d on %s%s", s.N, render.Label(s.Backend), why))
 }
 
 // End prints an attempt's result.
 func (f *Feed) End(r policy.Receipt) {
-	f.tell("", fmt.Sprintf("Attempt %d ended: %s", r.N, render.Spaced(cmp.Or(r.Outcome, policy.Outcome(r.Ending)))))
+	f.report("", fmt.Sprintf("Attempt %d ended: %s", r.N, render.Spaced(cmp.Or(r.Outcome, policy.Outcome(r.Ending)))))
 	if r.Outcome.Work() {
 		return
 	}
 	f.because(r.Reasons)
 }
 
-// Wait prints why and until when the run waits.
+// Wait prints why the run waits, and for how long.
 func (f *Feed) Wait(v checkrun.View) {
-	f.tell("", checkrun.Headline(v))
+	f.report("", checkrun.Headline(v))
 	f.because(v.Reasons.Texts())
 }
 
 func (f *Feed) because(reasons []string) {
 	for _, reason := range reasons {
-		f.tell("  ", reason)
+		f.report("  ", reason)
 	}
 }
 
-func (f *Feed) tell(indent, line string) {
+// report prints a line of Pawl's own.
+func (f *Feed) report(indent, line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.Print(indent + render.Line(line, maxSaidLine))
+	f.Print(indent + render.Line(line, maxLine))
 }
 
-// print keeps the indentation. The caller holds the lock.
+// print prints a line and keeps its indentation. The caller holds the lock.
 func (f *Feed) print(line string) {
-	line = strings.TrimRight(render.Clean(render.Head(line, 8*maxSaidLine)), " \t\n")
+	line = strings.TrimRight(render.Clean(render.Head(line, 8*maxLine)), " \t\n")
 	if strings.TrimSpace(line) != "" {
-		f.Print(render.Short(strings.ReplaceAll(line, "\n", " "), maxSaidLine))
+		f.Print(render.Short(strings.ReplaceAll(line, "\n", " "), maxLine))
 	}
 }
 
-// Event prints what an agent says and does.
+// Event prints an agent's message, tool call or notice.
 func (f *Feed) Event(e agent.Event) {
 	if f.Quiet {
 		return
@@ -97,8 +98,8 @@ func (f *Feed) Event(e agent.Event) {
 	defer f.mu.Unlock()
 	continues := e.Kind == agent.Message && e.Delta
 	if !continues {
-		f.message(f.rest)
-		f.rest = ""
+		f.message(f.unfinished)
+		f.unfinished = ""
 	}
 	switch e.Kind {
 	case agent.Message:
@@ -113,23 +114,23 @@ func (f *Feed) Event(e agent.Event) {
 	}
 }
 
-// says prints a message, or the complete lines of a piece.
+// says prints a whole message, or the finished lines of a streamed one.
 func (f *Feed) says(e agent.Event) {
 	if !e.Delta {
-		if e.Text != f.said {
+		if e.Text != f.last {
 			f.message(e.Text)
 		}
-		f.said = e.Text
+		f.last = e.Text
 		return
 	}
-	f.rest += e.Text
-	end := strings.LastIndexByte(f.rest, '\n')
-	if end < 0 && len(f.rest) > maxRest {
-		end = strings.LastIndexByte(f.rest, ' ')
+	f.unfinished += e.Text
+	end := strings.LastIndexByte(f.unfinished, '\n')
+	if end < 0 && len(f.unfinished) > maxUnfinished {
+		end = strings.LastIndexByte(f.unfinished, ' ')
 	}
 	if end >= 0 {
-		f.message(f.rest[:end])
-		f.rest = f.rest[end+1:]
+		f.message(f.unfinished[:end])
+		f.unfinished = f.unfinished[end+1:]
 	}
 }
 

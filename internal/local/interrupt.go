@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Interruptible returns a context for a solver's work. When given ends, the solver first keeps the attempt's work.
-// The caller must call end.
+// Interruptible returns the context for a solver's work. When given ends, the solver saves the attempt's work and
+// stops. The caller must call end.
 func Interruptible(given context.Context, s *solver.Solver) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(given))
 	s.Env.Stopping = make(chan struct{})
@@ -26,7 +26,7 @@ func Interruptible(given context.Context, s *solver.Solver) (ctx context.Context
 	}
 }
 
-// Keep moves the folder's branch to an interrupted attempt's work, and reports whether there was any.
+// Keep moves the folder's branch to the work of an interrupted attempt, and reports whether there is any.
 func Keep(ctx context.Context, s *solver.Solver, t thread.ID, f solver.Folder) (bool, error) {
 	_, state, err := thread.Load(ctx, s.Env.Store, t)
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package local is the solve loop in a folder, without a server and without GitHub.
+// Package local runs the solve loop in a folder, without a server and without GitHub.
 //
-//	question                                        file
-//	how is the work asked for, and when is it over  local.go
-//	what does a run show while it works             feed.go
-//	what becomes of work that is interrupted        interrupt.go
-//	where are a run's database and transcripts      runs.go
-//	what does pawl run --json print                 result.go
-//	which agent works without a configuration       standalone.go
+//	request the work, wait for its end              local.go
+//	progress display                                feed.go
+//	save the work of an interrupted run             interrupt.go
+//	folders of databases and transcripts            runs.go
+//	output of pawl run --json                       result.go
+//	an agent without a configuration file           standalone.go
 package local
 
 import (
@@ -45,7 +44,7 @@ func Ask(ctx context.Context, s *solver.Solver, t thread.ID, task string) error 
 	return err
 }
 
-// Work takes steps until the run has ended. Before each wait it calls onWait.
+// Work runs the thread until it is finished or a cooldown begins. It calls onWait before each wait.
 func Work(ctx context.Context, s *solver.Solver, t thread.ID, onWait func(checkrun.View)) error {
 	for {
 		if err := s.Step(ctx, t); err != nil {
@@ -56,7 +55,7 @@ func Work(ctx context.Context, s *solver.Solver, t thread.ID, onWait func(checkr
 			return err
 		}
 		if v.State != checkrun.Waiting || v.Rule == policy.RuleCooldown {
-			// Nobody waits hours for a cooldown at a terminal.
+			// A cooldown takes hours, too long to wait at a terminal.
 			return nil
 		}
 		onWait(v)

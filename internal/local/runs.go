@@ -16,7 +16,7 @@ import (
 // Database is the file name of a run's database, locked while the run works.
 const Database = "pawl.db"
 
-// runsKept is how many earlier runs' transcripts stay (our choice).
+// runsKept is the number of earlier runs whose transcripts are kept (our choice).
 const runsKept = 20
 
 // NewRun creates a run's folder: 20260304-140300, or 20260304-140300-2 for another run in that second.
@@ -34,7 +34,7 @@ func NewRun(ctx context.Context, cache string, now time.Time) (dir string, err e
 
 // clearRuns removes older runs' folders, except running ones.
 func clearRuns(ctx context.Context, cache string) error {
-	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // in order of time
+	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // oldest first
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func clearRuns(ctx context.Context, cache string) error {
 			err = git.Remove(dir)
 			lock.Close()
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run may remove it
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run may have removed it
 			return fmt.Errorf("remove an older run: %w", err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-// Standalone makes an agent CLI the only backend. Its key, from the usual variable, stays with the gateway.
+// Standalone makes an agent CLI the only backend. The key comes from the usual variable, and only the gateway has it.
 func Standalone(cfg *config.Server, kind, model string, lookup func(string) (string, bool)) error {
 	adapter, err := clis.For(kind, "")
 	if err != nil || kind == config.Command {

@@ -1,11 +1,10 @@
 // Package notify reports to the operator, in a chat channel, what needs action: unhandled deliveries, a stuck
-// queue, an open breaker, a budget near its end, a day without success, a disregarded signal.
+// queue, an open breaker, a budget near its limit, a day without success, an ignored signal.
 //
-//	question                                      file
-//	what is reported, and from when on            notify.go, Health.alerts
-//	when is it repeated, and its end reported     notify.go, told.news
-//	which of several nodes reports it             watch.go, turn
-//	what is sent, and what if it is refused       watch.go, send
+//	alerts and their thresholds            notify.go, Health.alerts
+//	repetitions, and the end of an alert   notify.go, reported.news
+//	one report from several nodes          watch.go, turn
+//	the message, and a failure to send it  watch.go, send
 package notify
 
 import (
@@ -18,22 +17,22 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Thresholds of reports, our choice; they equal config/deploy/prometheus/alerts.yml.
+// Thresholds of alerts, our choice. They match config/deploy/prometheus/alerts.yml.
 const (
 	// queueAge is twice the age at which a server is not ready.
 	queueAge = 10 * time.Minute
-	// nearEnd is the used part of a daily limit.
+	// nearEnd is the used share of a daily limit that raises an alert.
 	nearEnd = 0.9
 	// unsolved is the minimum number of attempts without success in a day.
 	unsolved = 3
-	// again is when a lasting alert is repeated.
+	// again is the time after which an alert is repeated.
 	again = 24 * time.Hour
 )
 
 // Health is the state of all nodes on a database.
 type Health struct {
 	GivenUp  int           // given-up deliveries
-	QueueAge time.Duration // longest wait of a thread for a step
+	QueueAge time.Duration // longest time that a thread has waited for a step
 	Breakers map[string]policy.Breaker
 	// MaxConsecutive is how many consecutive failures open a breaker.
 	MaxConsecutive int
@@ -41,10 +40,10 @@ type Health struct {
 	Degraded       []string // sources of grades that learning ignores
 }
 
-// alert needs action. Its key stays while it lasts.
+// alert is a condition that needs action. Its key does not change while it lasts.
 type alert struct{ key, text string }
 
-func (f Health) alerts(now time.Time, t told) []alert {
+func (f Health) alerts(now time.Time, t reported) []alert {
 	var all []alert
 	add := func(holds bool, key, format string, args ...any) {
 		if holds {
@@ -54,7 +53,7 @@ func (f Health) alerts(now time.Time, t told) []alert {
 	add(f.GivenUp > 0, "deliveries", "webhook deliveries could not be handled and are no longer tried: %d. `pawl status` lists them, `pawl deliveries` retries or dismisses them", f.GivenUp)
 	add(f.QueueAge > queueAge, "queue", "a thread has waited %s for a step: more workers or servers are needed, or they hang", render.Span(f.QueueAge))
 	for account, b := range f.Breakers {
-		add(b.Damage != "", "damaged breaker "+account, "account %s is held: %s", render.Line(account, 100), render.Line(b.Damage, 300))
+		add(b.Damage != "", "damaged breaker "+account, "account %s is not used: %s", render.Line(account, 100), render.Line(b.Damage, 300))
 		if b.Damage != "" {
 			continue
 		}
@@ -76,21 +75,21 @@ func (f Health) alerts(now time.Time, t told) []alert {
 	}
 	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts succeeded, and none for %s", t.Unsolved, render.Span(now.Sub(t.Solved)))
 	for _, source := range f.Degraded {
-		add(true, "signal "+source, "nothing is learned from %s, because of its implausible values: the page of the backends names the attempts", render.Line(source, 100))
+		add(true, "signal "+source, "Pawl does not learn from %s, because its values are implausible: the backends page lists the attempts", render.Line(source, 100))
 	}
 	slices.SortFunc(all, func(a, b alert) int { return strings.Compare(a.key, b.key) })
 	return all
 }
 
-// told is the nodes' shared state: last look, reports, and results.
-type told struct {
-	Looked   time.Time            `json:"looked"`
-	At       map[string]time.Time `json:"at"`     // current reports by key
+// reported is the state that all nodes share. The zero value has no reports.
+type reported struct {
+	Looked   time.Time            `json:"looked"` // last check by any node
+	At       map[string]time.Time `json:"at"`     // last report of each current alert, by key
 	Solved   time.Time            `json:"solved"` // last success, or first counted attempt
 	Unsolved int                  `json:"unsolved"`
 }
 
-func (t *told) attempt(o policy.Outcome, now time.Time) {
+func (t *reported) attempt(o policy.Outcome, now time.Time) {
 	switch o {
 	case policy.WorkVerified, policy.WorkUnverified, policy.Answered, policy.Planned:
 		t.Solved, t.Unsolved = now, 0
@@ -104,7 +103,7 @@ func (t *told) attempt(o policy.Outcome, now time.Time) {
 }
 
 // news returns the lines to send and updates t.
-func (t *told) news(all []alert, now time.Time) (lines []string) {
+func (t *reported) news(all []alert, now time.Time) (lines []string) {
 	holds := map[string]time.Time{}
 	for _, a := range all {
 		at, known := t.At[a.key]
@@ -115,7 +114,7 @@ func (t *told) news(all []alert, now time.Time) (lines []string) {
 	}
 	for key := range t.At {
 		if _, still := holds[key]; !still {
-			lines = append(lines, "over: "+key)
+			lines = append(lines, "resolved: "+key)
 		}
 	}
 	slices.Sort(lines)

@@ -23,25 +23,25 @@ func TestAlerts(t *testing.T) {
 	quiet := Health{MaxConsecutive: 3, QueueAge: 9 * time.Minute, Day: policy.Ledger{Used: policy.Used{Attempts: 89, USD: 1}, MaxAttempts: 100},
 		Breakers: map[string]policy.Breaker{"main": {Kind: policy.UsageLimit, Consecutive: 2}}}
 	for name, c := range map[string]struct {
-		change func(*Health, *told)
+		change func(*Health, *reported)
 		want   []string
 	}{
-		"quiet":               {func(*Health, *told) {}, nil},
-		"deliveries given up": {func(f *Health, _ *told) { f.GivenUp = 2 }, []string{"deliveries"}},
-		"a queue that stands": {func(f *Health, _ *told) { f.QueueAge = 11 * time.Minute }, []string{"queue"}},
-		"a breaker": {func(f *Health, _ *told) {
+		"quiet":               {func(*Health, *reported) {}, nil},
+		"deliveries given up": {func(f *Health, _ *reported) { f.GivenUp = 2 }, []string{"deliveries"}},
+		"a queue that stands": {func(f *Health, _ *reported) { f.QueueAge = 11 * time.Minute }, []string{"queue"}},
+		"a breaker": {func(f *Health, _ *reported) {
 			f.Breakers["main"] = policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: start.Add(time.Hour)}
 		}, []string{"breaker main"}},
-		"a budget near its end":  {func(f *Health, _ *told) { f.Day.Attempts = 90 }, []string{"budget attempts"}},
-		"no bound, no end":       {func(f *Health, _ *told) { f.Day.MaxAttempts, f.Day.Attempts = 0, 9000 }, nil},
-		"a signal":               {func(f *Health, _ *told) { f.Degraded = []string{"judge"} }, []string{"signal judge"}},
-		"a day without success":  {func(_ *Health, t *told) { *t = told{Solved: start.Add(-24 * time.Hour), Unsolved: 3} }, []string{"success"}},
-		"a weekend without work": {func(_ *Health, t *told) { *t = told{Solved: start.Add(-72 * time.Hour), Unsolved: 2} }, nil},
-		"a bad hour":             {func(_ *Health, t *told) { *t = told{Solved: start.Add(-time.Hour), Unsolved: 30} }, nil},
+		"a budget near its end":  {func(f *Health, _ *reported) { f.Day.Attempts = 90 }, []string{"budget attempts"}},
+		"no bound, no end":       {func(f *Health, _ *reported) { f.Day.MaxAttempts, f.Day.Attempts = 0, 9000 }, nil},
+		"a signal":               {func(f *Health, _ *reported) { f.Degraded = []string{"judge"} }, []string{"signal judge"}},
+		"a day without success":  {func(_ *Health, t *reported) { *t = reported{Solved: start.Add(-24 * time.Hour), Unsolved: 3} }, []string{"success"}},
+		"a weekend without work": {func(_ *Health, t *reported) { *t = reported{Solved: start.Add(-72 * time.Hour), Unsolved: 2} }, nil},
+		"a bad hour":             {func(_ *Health, t *reported) { *t = reported{Solved: start.Add(-time.Hour), Unsolved: 30} }, nil},
 	} {
 		f := quiet
 		f.Breakers = map[string]policy.Breaker{"main": quiet.Breakers["main"]}
-		var shared told
+		var shared reported
 		c.change(&f, &shared)
 		var keys []string
 		for _, a := range f.alerts(start, shared) {
@@ -54,7 +54,7 @@ func TestAlerts(t *testing.T) {
 }
 
 func TestOnlySuccessOrFailureCounts(t *testing.T) {
-	var s told
+	var s reported
 	for i, o := range []policy.Outcome{policy.NoChange, policy.Declined, policy.VerifyFailed, policy.Interrupted, policy.EditLoop} {
 		s.attempt(o, start.Add(time.Duration(i)*time.Hour))
 	}
@@ -129,7 +129,7 @@ func TestOneNodeReportsNewAndEndedAlerts(t *testing.T) {
 	c.facts.GivenUp = 0
 	turn(time.Minute)
 	turn(25 * time.Hour)
-	want := []string{"could not be handled", "nothing is learned from judge", "Pawl: over: deliveries", "nothing is learned from judge"}
+	want := []string{"could not be handled", "does not learn from judge", "Pawl: resolved: deliveries", "does not learn from judge"}
 	if len(c.said) != len(want) {
 		t.Fatalf("it was said: %q", c.said)
 	}

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// every is the interval of looks.
+	// every is the time between two checks.
 	every = time.Minute
 	// sendTime limits one message.
 	sendTime  = 20 * time.Second
 	sharedKey = "notify"
 )
 
-// Watch looks every minute and sends news. All fields are required.
+// Watch checks the alerts every minute and sends new ones. All fields are required.
 type Watch struct {
-	URL func() string // accepts {"text": "…"} by POST, like Slack, Mattermost and Discord's /slack; empty for none
+	URL func() string // receives {"text": "…"} by POST, as for Slack, Mattermost and Discord's /slack; empty turns Watch off
 	// Health reads the current state.
 	Health func(context.Context) (Health, error)
 	// UpdateShared changes shared state atomically, like the store's.
@@ -38,17 +38,17 @@ type Watch struct {
 	Log          zerolog.Logger
 }
 
-// Client uses this transport and follows no redirect.
+// Client returns a client with this transport that follows no redirects.
 func Client(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Attempt counts an ended attempt.
+// Attempt counts a finished attempt by its outcome.
 func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
 	if w.URL() == "" {
 		return
 	}
-	err := w.update(ctx, func(now time.Time, t *told) bool {
+	err := w.update(ctx, func(now time.Time, t *reported) bool {
 		t.attempt(o, now)
 		return true
 	})
@@ -57,7 +57,7 @@ func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
 	}
 }
 
-// Run looks until ctx ends.
+// Run checks until ctx ends. It logs errors and continues.
 func (w *Watch) Run(ctx context.Context) {
 	for {
 		if err := w.turn(ctx); err != nil && ctx.Err() == nil {
@@ -69,31 +69,31 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// turn reports what is new since any node's look. Unsent reports are repeated.
+// turn sends what changed since the last check by any node. After a failure to send, the next turn sends it again.
 func (w *Watch) turn(ctx context.Context) error {
 	if w.URL() == "" {
 		return nil
 	}
-	facts, err := w.Health(ctx)
+	health, err := w.Health(ctx)
 	if err != nil {
 		return err
 	}
 	var lines []string
 	var before map[string]time.Time
-	err = w.update(ctx, func(now time.Time, t *told) bool {
+	err = w.update(ctx, func(now time.Time, t *reported) bool {
 		lines = nil // may be called more than once
 		if now.Sub(t.Looked).Abs() < every/2 {
-			return false // another node has just looked
+			return false // another node has just checked
 		}
 		before, t.Looked = t.At, now
-		lines = t.news(facts.alerts(now, *t), now)
+		lines = t.news(health.alerts(now, *t), now)
 		return true
 	})
 	if err != nil || len(lines) == 0 {
 		return err
 	}
 	if err = w.send(ctx, lines); err != nil {
-		return errors.Join(err, w.update(context.WithoutCancel(ctx), func(_ time.Time, t *told) bool {
+		return errors.Join(err, w.update(context.WithoutCancel(ctx), func(_ time.Time, t *reported) bool {
 			t.At = before
 			return true
 		}))
@@ -101,11 +101,11 @@ func (w *Watch) turn(ctx context.Context) error {
 	return nil
 }
 
-func (w *Watch) update(ctx context.Context, f func(now time.Time, t *told) (changed bool)) error {
+func (w *Watch) update(ctx context.Context, f func(now time.Time, t *reported) (changed bool)) error {
 	return w.UpdateShared(ctx, sharedKey, func(now time.Time, old []byte) []byte {
-		var t told
+		var t reported
 		if len(old) > 0 && json.Unmarshal(old, &t) != nil {
-			t = told{} // another version's form
+			t = reported{} // written by another version
 		}
 		if !f(now, &t) {
 			return nil
@@ -136,9 +136,9 @@ func (w *Watch) send(ctx context.Context, lines []string) error {
 		return fmt.Errorf("notify.url: %w", err)
 	}
 	defer answer.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
+	reply, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("notify.url answers %s: %s", answer.Status, render.Line(string(said), 200))
+		return fmt.Errorf("notify.url answers %s: %s", answer.Status, render.Line(string(reply), 200))
 	}
 	return nil
 }

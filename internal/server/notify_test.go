@@ -114,7 +114,7 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 		"none of the last 4 attempts succeeded, and none for 1d",
 		"webhook deliveries could not be handled and are no longer tried: 1. `pawl status` lists them",
 		"a thread has waited 2",
-		"nothing is learned from judge, because of its implausible values",
+		"Pawl does not learn from judge, because its values are implausible",
 	} {
 		r.Await(want, func() bool { return strings.Contains(chat.Heard(), "Pawl: "+want) })
 	}

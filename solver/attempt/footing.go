@@ -49,6 +49,6 @@ func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home
 }
 
 func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) (err error) {
-	f.overlays, f.folders, err = c.Env.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
+	f.overlays, f.folders, err = c.Env.Layers.Mount(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
 	return err
 }
