@@ -268,7 +268,7 @@ func (s *Store) drop(dir string) error {
 	return s.remove(gone)
 }
 
-// List returns all layers by repository, least recently used first, with failed setups.
+// List returns all layers by repository, most recently used first, with failed setups.
 func (s *Store) List() ([]Layer, error) {
 	all, err := s.list()
 	slices.SortFunc(all, func(a, b Layer) int { return cmp.Or(cmp.Compare(a.Repo, b.Repo), b.Used.Compare(a.Used)) })
