@@ -153,7 +153,7 @@ func (s *source) validateRepo(r Repo) {
 	}
 }
 
-// fingerprint matches Pawl's name of a secret.
+// fingerprint matches the digits by which check runs identify a secret.
 var fingerprint = regexp.MustCompile(`^[0-9a-fA-F]{16}$`)
 
 func validateCommands(s *source, list string, commands []string) {

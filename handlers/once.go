@@ -25,7 +25,7 @@ const Reconciled = "reconciliation"
 const ReconciledEdit = "reconciliation of an edit"
 
 // MadeKey returns the key of an original text; empty without an id. Edits are identified by delivery, since a text
-// may be edited back and forth within one of GitHub's whole seconds.
+// may be edited back and forth within one second, and GitHub's timestamps are in whole seconds.
 func MadeKey(kind string, id int64) string {
 	if id == 0 {
 		return ""

@@ -274,7 +274,7 @@ func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedb
 	return f
 }
 
-// logged returns a judged remark's events: first its own, then questions with answers for its writer.
+// logged returns a judged remark's events: first the remark's own, then a question if Pawl must reply to its writer.
 func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	entry := EntryOf(s, it.Snapshot.Pull || it.Number != t.Number, f, j, Backends{
 		Known:     h.Solver.HasBackend,
@@ -344,7 +344,7 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	return e
 }
 
-// question returns feedback about a word that a comment answers.
+// question returns an entry that Pawl answers in a comment. word is the question's subject, such as an unknown backend.
 func question(f thread.Feedback, word string) Entry {
 	f.Word = word
 	return Entry{Kind: thread.KindQuestion, Data: f}
@@ -406,11 +406,11 @@ func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r
 	return fmt.Sprintf("%s: %s", thread.KindIgnored, editorUnknown), err
 }
 
-// maxIgnored limits the stored beginning of an ignored text in bytes, for /pawl why.
+// maxIgnored is the number of bytes of an ignored text that the log keeps for /pawl why.
 const maxIgnored = 500
 
-// brief shortens an ignored remark. The fold needs the texts of a restored description, which only permitted users
-// can edit.
+// brief shortens an ignored remark. It keeps a restored description whole, since the fold needs it. Pawl accepts a
+// restoration only from a user with write permission.
 func brief(f thread.Feedback) thread.Feedback {
 	f.Raw = strings.ToValidUTF8(f.Raw[:min(len(f.Raw), maxIgnored)], "")
 	if f.Description != "" {

@@ -88,13 +88,13 @@ var Commands = []CommandRow{
 		Takes:    TakesLines,
 		Purpose:  ToPlan,
 		Help:     "posts a plan, which you may edit; `/pawl go [text]` carries it out",
-		Readme:   "an attempt that posts a plan, which you may edit where it stands",
+		Readme:   "an attempt that posts a plan as a comment, which you may edit",
 	},
 	{
 		Name:     "go",
 		Argument: "[text]",
 		Takes:    TakesLines,
-		Readme:   "work by the plan as it stands; the text is added",
+		Readme:   "carry out the plan in its current version; the text is added",
 	},
 	{
 		Name:      "retry",
@@ -105,7 +105,7 @@ var Commands = []CommandRow{
 		Shell:     "Make one more attempt on a thread",
 		ShellLong: "Same as the comment /pawl retry.",
 		Help:      "starts one more attempt",
-		Readme:    "one more attempt, for the same as the last",
+		Readme:    "one more attempt at the same task as the last",
 	},
 	{
 		Name:      "stop",
@@ -147,7 +147,7 @@ var Commands = []CommandRow{
 		Name:     "update",
 		Argument: "[text]",
 		Help:     "merges the base branch into the pull request's; an agent is asked where they conflict",
-		Readme:   "merge the base branch into the pull request's; the agent is asked only if they conflict or the command has a text",
+		Readme:   "merge the base branch into the pull request's branch; the agent runs only if there is more to do, such as a conflict or a text in the command",
 	},
 	{
 		Name:     "use",
@@ -186,7 +186,7 @@ var Commands = []CommandRow{
 		Name:   "why",
 		Effect: Answers,
 		Help:   "says why the last events were or were not acted on",
-		Readme: "what the last remarks were judged to be",
+		Readme: "how Pawl judged the last remarks, and why",
 	},
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// dutySoon is the minimum time between a duty's last time and a starting node's first. Repeated starts must not
-	// repeat it.
+	// dutySoon is how long a starting node waits after a duty was last done. A server that restarts repeatedly must
+	// not do the duty at every start.
 	dutySoon = 15 * time.Second
 	// dutyHold is how long a duty excludes other nodes without a Hold. Duties must tolerate repetition.
 	dutyHold = thread.LeaseTime
@@ -33,7 +33,8 @@ type dutyRow struct {
 	Hold time.Time `json:"held,omitzero"` // end of By's hold; zero when done
 }
 
-// Duty returns a named duty for one node. A node that has just started does it 15 s after its last time.
+// Duty returns a named duty for one node. A node that has just started does it no earlier than 15 s after it was
+// last done.
 func (s *shared) Duty(name, node string, every time.Duration) *Duty {
 	return &Duty{shared: s, name: "duty " + name, node: node, every: every}
 }
@@ -97,7 +98,7 @@ func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) b
 	})
 }
 
-// UpdateShared changes a small blob of all nodes in a transaction. f gets nil for a new key; a nil result changes
+// UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key; a nil result changes
 // nothing. f must not use the store. now is the database's time.
 func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
 	defer s.wrap(&err, "update the shared %s", key)
@@ -136,8 +137,9 @@ const (
 	pingBytes    = 8 << 10
 )
 
-// Ping reports whether the database accepts writes. A full or read-only disk shows only in a write, which Ping makes
-// at most every 5 s. While Open checks the database, Ping writes nothing: the table may not exist.
+// Ping reports whether the database accepts writes. A full or read-only disk shows only in a write. Ping writes at
+// most every 5 s, and each time after a failure. While Open checks the database, Ping writes nothing: the table may not
+// exist.
 func (s *shared) Ping(ctx context.Context) error {
 	if err := s.stillThere(); err != nil {
 		return err
@@ -148,7 +150,7 @@ func (s *shared) Ping(ctx context.Context) error {
 		if !due {
 			return tx.exec(ctx, "SELECT 1")
 		}
-		host, _ := os.Hostname() // one row per process, so that a stopped process blocks only itself
+		host, _ := os.Hostname() // one row per host, so that a stopped process blocks only its host
 		return s.putShared(ctx, tx, "ping "+host, bytes.Repeat([]byte{' '}, pingBytes))
 	})
 	switch {

@@ -1,4 +1,4 @@
-// Package clis maps backend kinds and transcripts to adapters. It also starts the operator's own program.
+// Package clis maps backend kinds and transcripts to adapters. It also has the adapter for the operator's own program.
 package clis
 
 import (

@@ -86,7 +86,7 @@ func findSession(home fs.FS, thread string) (string, error) {
 	return found, nil
 }
 
-// FoldSession folds a session file to its last turn, as read at a time.
+// FoldSession returns the last turn of a session file. now is the time of reading.
 func FoldSession(r io.Reader, now time.Time) (agent.Session, error) {
 	var s agent.Session
 	var before, total *policy.Tokens
@@ -239,7 +239,8 @@ func callOf(payload gjson.Result, arguments string) agent.Event {
 	}
 }
 
-// editsOf returns the patches in a call's arguments: of apply_patch, or of a shell command as text or list of words.
+// editsOf returns the patches in a call's arguments. The call is apply_patch, or a shell command given as text or as a
+// list of words.
 func editsOf(arguments string) []policy.Edit {
 	if !strings.Contains(arguments, "*** Begin Patch") {
 		return nil
@@ -271,7 +272,7 @@ func answerOf(payload gjson.Result) agent.Event {
 	e.Answered(false, output.Raw)
 	if m := exitCode.FindStringSubmatch(cmp.Or(output.Str, output.Raw)); m != nil && m[1]+m[2] != "0" {
 		e.Answered(true, output.Raw)
-		// A failed patch changed nothing. A failed command has edits only as a patch.
+		// A failed patch changed nothing, and a failed command's edits come only from patches.
 		e.Rejected = true
 	}
 	return e
