@@ -81,7 +81,7 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 		return Reason{rule, text, until}, true
 	}
 	for _, a := range slices.Backward(f.run()) {
-		if a.Backend != b.Name {
+		if a.Backend != b.Name || a.Account != b.Account {
 			continue
 		}
 		if a.Outcome != WasConfig {
@@ -105,11 +105,11 @@ func (f Facts) held(b Backend) *hold {
 	if full, by := b.Day.Full(); full != "" { // its end is unknown
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by, firm: true}
 	}
-	if f.mayProbe(b) {
-		return nil
-	}
 	if h := f.heldByHeadroom(b); h != nil {
 		return h
+	}
+	if f.mayProbe(b) {
+		return nil
 	}
 	if h := f.heldByFailure(b); h != nil {
 		return h

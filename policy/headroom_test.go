@@ -215,6 +215,31 @@ func TestUsageLimitLeadsToTheNextAccount(t *testing.T) {
 	if d.Action != DoWait || !d.Until.Equal(noon.Add(time.Hour)) {
 		t.Errorf("%+v, want a wait until account two resets", d)
 	}
+	// Attempts in progress on the other account may end at any time.
+	g.Backends[1].Meters = reading("5h", 0.75, 5*time.Hour)
+	g.Backends[1].Meters[0].Uses = map[string][]float64{"claude": {0.06}}
+	g.Backends[1].Running = 3
+	d = Next(g)
+	if d.Action != DoWait || !d.Until.IsZero() || d.Rule != RuleHeadroom {
+		t.Errorf("%+v, want a wait without an end", d)
+	}
+}
+
+func TestMisconfiguredAccountLeavesTheAttemptToAnother(t *testing.T) {
+	broken := Attempt{Receipt: Receipt{Ending: Misconfigured, Outcome: WasConfig}, Backend: "claude", Account: "one"}
+	f := given(broken)
+	f.Backends = twoAccounts(nil, nil).Backends
+	if d := Next(f); d.Action != DoAttempt || d.Account != "two" {
+		t.Errorf("%+v, want an attempt on account two", d)
+	}
+}
+
+func TestNoProbeOfAFullAccount(t *testing.T) {
+	f := given().asked("resume").alone().limited(3, time.Time{})
+	f.Backends[0].Meters = reading("5h", 1, time.Hour)
+	if d := Next(f); d.Action != DoWait || d.Rule != RuleHeadroom {
+		t.Errorf("%+v, want a wait for headroom", d)
+	}
 }
 
 func TestRunningAttemptsUseHeadroomToo(t *testing.T) {
@@ -256,6 +281,7 @@ func TestOneThreadsAgentHoldsNoOtherThread(t *testing.T) {
 		"the gateway saw more":               {none.Seen(window(0.5, 0)).Claimed("a", window(0.1, 1)), 0.5, 0.5},
 		"more than the gateway saw, claimed": {none.Seen(window(0.5, 0)).Claimed("a", window(0.9, 1)), 0.9, 0.5},
 		"a third thread confirms the newest": {none.Claimed("a", window(0.2, 0)).Claimed("b", window(0.9, 1)).Claimed("c", window(0.95, 2)), 0.9, 0.9},
+		"another has reported less before":   {none.Claimed("b", window(0.6, 0)).Claimed("a", window(0.97, 1)), 0.97, 0.6},
 	} {
 		if got := c.meter.For("a").Used; got != c.own {
 			t.Errorf("%s: the thread itself reads %v, want %v", name, got, c.own)

@@ -230,11 +230,12 @@ func (f Facts) orEarlier(wait Decision, account string) Decision {
 			continue
 		}
 		h := f.held(b)
-		if h == nil || h.until.IsZero() {
+		if h == nil || h.rule == "" {
 			continue
 		}
-		if h.until.Before(wait.Until) {
-			wait.Until, wait.Reasons = h.until, append(slices.Clone(wait.Reasons), h.why)
+		if f.nextLook(h.until).Before(f.nextLook(wait.Until)) {
+			wait.Until, wait.Rule = h.until, h.rule
+			wait.Reasons = append(slices.Clone(wait.Reasons), h.why)
 		}
 	}
 	return wait

@@ -67,12 +67,18 @@ type WindowClaim struct {
 	Window
 }
 
+// longestClaim limits the time until a claimed reset, as for limits that only an agent's output reports.
+const longestClaim = 8 * Day
+
 // Known reports whether there is a reading that counts for all threads.
 func (m Meter) Known() bool { return !m.SeenAt.IsZero() }
 
 // Claimed returns the meter after a thread's claim. For other threads the lower of two threads' claims counts, if both
 // have the same reset.
 func (m Meter) Claimed(thread string, w Window) Meter {
+	if w.ResetsAt.After(w.SeenAt.Add(longestClaim)) {
+		return m
+	}
 	m.Name = w.Name
 	others := slices.DeleteFunc(slices.Clone(m.Claims), func(c WindowClaim) bool { return c.Thread == thread })
 	if n := len(others); n > 0 {
@@ -90,7 +96,7 @@ func (m Meter) Claimed(thread string, w Window) Meter {
 // For returns a thread's meter, with the claims of its own agents.
 func (m Meter) For(thread string) Meter {
 	for _, c := range m.Claims {
-		newer := c.Thread == thread && c.SeenAt.After(m.SeenAt)
+		newer := c.Thread == thread && !c.SeenAt.Before(m.SeenAt)
 		if lower := c.sameReset(m.Window) && c.Used < m.Used; newer && !lower {
 			m.Window = c.Window
 		}

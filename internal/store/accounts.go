@@ -157,8 +157,8 @@ func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (er
 	return err
 }
 
-// CloseBreaker resets an account's breaker, appends the event to the server's log, and wakes all waiting threads. For a
-// zero breaker it changes nothing and returns false.
+// CloseBreaker resets an account's breaker, forgets its usage windows, appends the event to the server's log, and
+// wakes all waiting threads. For a zero breaker without windows it changes nothing and returns false.
 func (s *Store) CloseBreaker(ctx context.Context, account string, event thread.NewEvent) (closed bool, err error) {
 	defer s.wrap(&err, "close the breaker of %s", account)
 	events, err := encode([]thread.NewEvent{event})
@@ -175,7 +175,11 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, event thread.N
 			return err
 		}
 		n, err := tx.change(ctx, "UPDATE breakers SET state = '{}' WHERE account = $1 AND state <> '{}'", account)
-		if closed = n > 0; err != nil || !closed {
+		if err != nil {
+			return err
+		}
+		windows, err := tx.change(ctx, "DELETE FROM windows WHERE account = $1", account)
+		if closed = n+windows > 0; err != nil || !closed {
 			return errors.Join(err, errNothing)
 		}
 		_, err = s.insertEvents(ctx, tx, &log, events)

@@ -82,6 +82,7 @@ func questions() []question {
 		{"DamagedStateIsReadAndReplaced", damagedStateIsReadAndReplaced},
 		{"DamagedCooldownLastsUntilACommand", damagedCooldownLastsUntilACommand},
 		{"WindowsAreBoundedAndMayBeUnreadable", windowsAreBoundedAndMayBeUnreadable},
+		{"ClosingABreakerForgetsTheWindows", closingABreakerForgetsTheWindows},
 		{"AGradeReplacesTheOneBefore", aGradeReplacesTheOneBefore},
 		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},
 		{"SharedBlobsCountEveryUpdate", sharedBlobsCountEveryUpdate},

@@ -73,5 +73,5 @@ func (s *shared) putWindow(ctx context.Context, tx *txn, r thread.Reading, w pol
 		return err
 	}
 	return tx.exec(ctx, "UPDATE windows SET seen_at = $3, state = $4 WHERE account = $1 AND name = $2",
-		r.Account, w.Name, micros(policy.Later(m.SeenAt, w.SeenAt)), string(stored))
+		r.Account, w.Name, micros(m.SeenAt), string(stored))
 }

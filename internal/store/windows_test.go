@@ -61,3 +61,21 @@ func windowsAreBoundedAndMayBeUnreadable(t *testing.T, dsn string) {
 		t.Errorf("%d windows, the first %+v, want the unreadable one replaced", len(all), all[0])
 	}
 }
+
+func closingABreakerForgetsTheWindows(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	w := policy.Window{Name: "5h", Used: 1, SeenAt: c.Now(), ResetsAt: c.Now().Add(time.Hour)}
+	check(t, s.PutReading(ctx, thread.Reading{Account: "main", Windows: []policy.Window{w}}))
+	check(t, s.PutReading(ctx, thread.Reading{Account: "spare", Windows: []policy.Window{w}}))
+	said := thread.NewEvent{Kind: thread.KindOperated, At: c.Now(), Data: thread.Operated{What: thread.OperatedBreaker, Subject: "main", By: "ada"}}
+	if closed := must(s.CloseBreaker(ctx, "main", said))(t); !closed {
+		t.Error("nothing was forgotten")
+	}
+	if all := must(s.Meters(ctx))(t); len(all["main"]) > 0 || len(all["spare"]) != 1 {
+		t.Errorf("windows %v, want those of the other account only", all)
+	}
+	if closed := must(s.CloseBreaker(ctx, "main", said))(t); closed {
+		t.Error("closed again without a breaker or windows")
+	}
+}
