@@ -19,12 +19,11 @@ import (
 
 const module = "github.com/pawlbot/pawl/"
 
-// everything allows a room to import every other.
+// everything allows a folder to import every other.
 const everything = "*"
 
-// arrows says which rooms a room may import; a room that is named brings those
-// below it along. What holds for a room holds for those below it that are not
-// named themselves. Test files are free.
+// arrows maps each folder to the folders that it may import, including their subfolders. A rule also applies to subfolders
+// without their own rule. Test files may import anything.
 func arrows() map[string][]string {
 	return map[string][]string{
 		"cmd":               {everything},
@@ -57,7 +56,7 @@ func arrows() map[string][]string {
 		},
 		"internal/server": {
 			"handlers", "solver", "solver/attempt", "solver/thread", "policy", "config",
-			"internal/catchup", "internal/checkrun", "internal/crash", "internal/forge", "internal/gateway", "internal/notify",
+			"internal/catchup", "internal/checkrun", "internal/cluster", "internal/crash", "internal/forge", "internal/gateway", "internal/notify",
 			"internal/commands", "internal/queue", "internal/sandbox", "internal/store", "internal/wait", "internal/web", "internal/panics",
 		},
 		"internal/status": {
@@ -74,14 +73,13 @@ func arrows() map[string][]string {
 	}
 }
 
-// topLevel are the folders of the root; folders that start with a dot are
-// settings of tools. lab is a module of its own. bin is where make build puts the program, and dist
-// where releases and the pictures of tests lie; git ignores both.
+// topLevel lists the root's folders. Folders that start with a dot are tools' settings. lab is a separate module. make build
+// writes the program to bin; releases and the tests' pictures are in dist. git ignores both.
 func topLevel() []string {
 	return []string{"cmd", "handlers", "solver", "policy", "config", "testdata", "internal", "docs", "lab", "bin", "dist"}
 }
 
-func TestTheTreeKeepsToThePlanOfTheHouse(t *testing.T) {
+func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	for _, violation := range violations(t, os.DirFS(".")) {
 		t.Error(violation)
 	}
@@ -131,9 +129,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	}
 }
 
-// violations walks the tree and gives what breaks the plan, sorted. It reads the
-// files itself rather than asking go list, so that go test knows what it
-// depends on and never answers from its cache after a change.
+// violations returns the tree's violations, sorted. It reads the files itself instead of asking go list. So go test knows
+// what the result depends on, and never answers from its cache after a change.
 func violations(t *testing.T, tree fs.FS) []string {
 	t.Helper()
 	var found []string
@@ -164,7 +161,7 @@ func violations(t *testing.T, tree fs.FS) []string {
 	return found
 }
 
-// inspect gives what breaks the plan in one file.
+// inspect returns one file's violations.
 func inspect(name string, source []byte) ([]string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
@@ -209,12 +206,12 @@ func mayImport(from, to string) bool {
 	return false
 }
 
-// within reports whether a folder is a room or lies below it.
+// within reports whether a folder is another folder or is below it.
 func within(folder, room string) bool {
 	return folder == room || strings.HasPrefix(folder, room+"/")
 }
 
-// impure reports what would make a replay of policy differ from the run.
+// impure returns what could make a replay of policy differ from the run.
 func impure(file *ast.File, at func(ast.Node, string, ...any)) {
 	names := map[string]string{}
 	for _, spec := range file.Imports {
@@ -260,8 +257,8 @@ func readsClock(member string) bool {
 	return slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Local"}, member)
 }
 
-// seeded reports whether a member of math/rand is a type or makes a source from
-// a seed; every other one draws from the global source.
+// seeded reports whether a member of math/rand is a type or makes a source from a seed. All others draw from the global
+// source.
 func seeded(member string) bool {
 	return slices.Contains([]string{"Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf", "New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf"}, member)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-// TestEveryCLIOfTheTableIsNamed looks for each row of config's table in the places that a program cannot make from it:
-// documents for people, the image, the chart, and what installs the CLIs for the tests.
-func TestEveryCLIOfTheTableIsNamed(t *testing.T) {
+// Each row of config's table must be in the files that are not generated from it: documents, the image, the chart, and the
+// installation of the CLIs for tests.
+func TestEveryConfiguredCLIIsDocumented(t *testing.T) {
 	var titles []string
 	for _, kind := range config.CLIs() {
 		row := config.CLIOf(kind)
@@ -26,7 +26,7 @@ func TestEveryCLIOfTheTableIsNamed(t *testing.T) {
 			t.Error(err)
 		}
 		if adapter.Credential == "" {
-			t.Errorf("internal/agent/%s: Adapter.Credential is empty: it names the file of the CLI's login below HOME", kind)
+			t.Errorf("internal/agent/%s: Adapter.Credential is empty; set it to the file of the CLI's login below HOME", kind)
 		}
 		key := "one of these"
 		if protocol := config.ProtocolOf(kind); protocol != "" {
@@ -81,9 +81,8 @@ func TestEveryCLIOfTheTableIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheLockHasTheCLIsOfItsPackage checks that package-lock.json pins each CLI of testdata/clis/package.json at the
-// version that package.json names.
-func TestTheLockHasTheCLIsOfItsPackage(t *testing.T) {
+// package-lock.json pins each CLI of testdata/clis/package.json at its version there.
+func TestPackageLockPinsTheCLIs(t *testing.T) {
 	type wants struct{ Dependencies, OptionalDependencies map[string]string }
 	var asked wants
 	var lock struct {
@@ -98,12 +97,12 @@ func TestTheLockHasTheCLIsOfItsPackage(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(asked, lock.Packages[""].wants); d != "" {
-		t.Errorf("testdata/clis/package-lock.json is of another package.json: %s", d)
+		t.Errorf("testdata/clis/package-lock.json belongs to another package.json: %s", d)
 	}
 	for _, packages := range []map[string]string{asked.Dependencies, asked.OptionalDependencies} {
 		for name, version := range packages {
 			if locked := lock.Packages["node_modules/"+name].Version; locked != version {
-				t.Errorf("testdata/clis/package-lock.json has %s in version %q; package.json asks for %s", name, locked, version)
+				t.Errorf("testdata/clis/package-lock.json has version %q of %s; package.json requires %s", name, locked, version)
 			}
 		}
 	}

@@ -18,21 +18,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The laws of density, which an outside review of 2026-11-28 set: systems that read well have 0.13 to 0.6 conditions a
-// function.
+// The density limits come from an outside review of 2026-11-28: readable systems have 0.13 to 0.6 conditions per function.
 const (
-	maxConditions        = 0.6 // && and || a function, over all
+	maxConditions        = 0.6 // && and || per function, over all packages
 	maxConditionsPackage = 0.8 // in a package of at least manyFunctions
 	manyFunctions        = 10
-	maxComplexity        = 15 // of a function: its branches and conditions, and one
-	maxTableComplexity   = 5  // of a flat table, without its cases
-	maxBytes             = 33 // a line of code on average, with its line feed
+	maxComplexity        = 15 // complexity of a function: its branches and conditions, plus one
+	maxTableComplexity   = 5  // complexity of a flat table, without its cases
+	maxBytes             = 33 // bytes per line of code on average, with the line feed
 )
 
-// flatTable marks, in its doc comment, a function that is one switch whose cases hold a line or two.
+// flatTable, in a doc comment, marks a function that is one switch with cases of one or two lines.
 const flatTable = "Flat table"
 
-// notShipped are folders of the module whose code only tests and the demo's doubles need.
+// notShipped lists folders whose code is only for tests and the demo's fakes.
 func notShipped() []string {
 	return []string{
 		"config/deploy/validate", "handlers/handlerstest", "internal/agent/agenttest", "internal/crash",
@@ -40,7 +39,7 @@ func notShipped() []string {
 	}
 }
 
-// density is what the code of a package is like.
+// density measures a package's code.
 type density struct {
 	functions, conditions, lines, bytes int
 }
@@ -105,7 +104,7 @@ func TestPackedCodeIsFound(t *testing.T) {
 	}
 }
 
-// packed gives the packages, and the whole, that break a law on averages.
+// packed returns the packages above a limit of averages, and the whole if it is above one.
 func packed(packages map[string]density) []string {
 	var broken []string
 	var all density
@@ -125,7 +124,7 @@ func packed(packages map[string]density) []string {
 	return broken
 }
 
-// measured gives the density of each package that is shipped, and the functions that are too complex.
+// measured returns the density of each shipped package, and the functions that are too complex.
 func measured(t *testing.T, tree fs.FS) (map[string]density, []string) {
 	t.Helper()
 	packages := map[string]density{}
@@ -160,7 +159,7 @@ func measured(t *testing.T, tree fs.FS) (map[string]density, []string) {
 	return packages, broken
 }
 
-// skipped reports whether a folder holds no code that is shipped.
+// skipped reports whether a folder contains no shipped code.
 func skipped(path, name string) bool {
 	if path == "." {
 		return false
@@ -202,7 +201,7 @@ func measure(name string, source []byte) (d density, broken []string, err error)
 	return d, broken, nil
 }
 
-// branchesOf gives the branches of a function, the cases of its switches, and its && and ||, in function literals, too.
+// branchesOf counts a function's branches, the cases of its switches, and its && and ||, including function literals.
 func branchesOf(f *ast.FuncDecl) (branches, cases, conditions int) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -16,13 +16,13 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// document is a Markdown file: where it leads, which pictures it shows, and the anchors that GitHub gives its headings.
+// document is a Markdown file: its links, its pictures, and GitHub's anchors of its headings.
 type document struct {
 	links, pictures []string
 	anchors         map[string]bool
 }
 
-// notInAnchors is what GitHub leaves out of a heading's anchor.
+// notInAnchors matches the characters that GitHub omits from a heading's anchor.
 var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N}\p{M}_\- ]`)
 
 func readDocument(t *testing.T, name string) document {
@@ -51,7 +51,7 @@ func readDocument(t *testing.T, name string) document {
 			if in {
 				d.pictures = append(d.pictures, string(n.Destination))
 				if strings.TrimSpace(words(n)) == "" {
-					t.Errorf("%s: %s has no words for who cannot see it", name, n.Destination)
+					t.Errorf("%s: %s has no alternative text", name, n.Destination)
 				}
 			}
 		case *ast.Heading:
@@ -68,7 +68,7 @@ func readDocument(t *testing.T, name string) document {
 	return d
 }
 
-// documents are all Markdown files of ours.
+// documents lists all of our Markdown files.
 func documents(t *testing.T) map[string]document {
 	t.Helper()
 	all := map[string]document{}
@@ -89,7 +89,7 @@ func documents(t *testing.T) map[string]document {
 	return all
 }
 
-func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
+func TestLinksInDocumentsHaveTargets(t *testing.T) {
 	all := documents(t)
 	checked := 0
 	for name, d := range all {
@@ -104,9 +104,9 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 				to = path.Join(path.Dir(name), file)
 			}
 			if _, err := os.Stat(to); err != nil {
-				t.Errorf("%s leads to %s, which does not exist", name, link)
+				t.Errorf("%s links to %s, which does not exist", name, link)
 			} else if anchor != "" && !all[to].anchors[anchor] {
-				t.Errorf("%s leads to %s, which has no such heading", name, link)
+				t.Errorf("%s links to %s, which has no such heading", name, link)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 	}
 }
 
-func TestEveryPageStandsInTheIndexAndEveryPictureOnAPage(t *testing.T) {
+func TestPagesAreIndexedAndPicturesAreUsed(t *testing.T) {
 	all, shown := documents(t), map[string]bool{}
 	for name, d := range all {
 		for _, picture := range d.pictures {
@@ -126,7 +126,7 @@ func TestEveryPageStandsInTheIndexAndEveryPictureOnAPage(t *testing.T) {
 			}
 		}
 		if page, in := strings.CutPrefix(name, "docs/"); in && page != "README.md" && !slices.ContainsFunc(all["docs/README.md"].links, func(l string) bool { return l == page }) {
-			t.Errorf("docs/README.md does not lead to %s", page)
+			t.Errorf("docs/README.md does not link to %s", page)
 		}
 	}
 	pictures, err := os.ReadDir("docs/pictures")
@@ -148,7 +148,7 @@ func TestEveryPageStandsInTheIndexAndEveryPictureOnAPage(t *testing.T) {
 	}
 }
 
-// counted are the numbers of log lines that are counts, numbers of things, or codes, and so have no unit.
+// counted lists numeric log fields that are counts, ids or codes, and so have no unit.
 var counted = strings.Fields("answered attempt calls check_run commands deliveries epoch exit failed failing found gone known listed processes run seeds seq status taken threads transcripts tries try")
 
 func TestNumbersInTheLogNameTheirUnits(t *testing.T) {

@@ -15,9 +15,8 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-// TestTheImageKnowsEveryAgent compares the Dockerfile with the kinds of backends and with the versions that Pawl was
-// checked with.
-func TestTheImageKnowsEveryAgent(t *testing.T) {
+// The Dockerfile must match the kinds of backends and the versions that Pawl was tested with.
+func TestImageSupportsEveryAgent(t *testing.T) {
 	cases := regexp.MustCompile(`(?m)^ +(\w+)\) package=(\S+) ;;`).FindAllStringSubmatch(string(read(t, "Dockerfile")), -1)
 	found := map[string]string{}
 	for _, m := range cases {
@@ -30,12 +29,12 @@ func TestTheImageKnowsEveryAgent(t *testing.T) {
 		}
 	}
 	if len(found) != len(config.CLIs()) {
-		t.Errorf("the image knows %v", found)
+		t.Errorf("the image supports %v", found)
 	}
 }
 
-// TestAReleaseHasAnImageForEachAgent runs the release's script beside a docker that only writes down what it is asked.
-func TestAReleaseHasAnImageForEachAgent(t *testing.T) {
+// The test runs the release's script with a fake docker that only records its arguments.
+func TestReleaseHasAnImageForEachAgent(t *testing.T) {
 	bin := t.TempDir()
 	log := filepath.Join(bin, "log")
 	if err := os.WriteFile(filepath.Join(bin, "docker"), []byte("#!/bin/sh\necho \"$*\" >>"+log+"\n"), 0o755); err != nil {
@@ -69,6 +68,6 @@ func TestAReleaseHasAnImageForEachAgent(t *testing.T) {
 	}
 	release := string(read(t, ".github/workflows/release.yml"))
 	if !slices.Equal(regexp.MustCompile(`\.ci/\w+`).FindAllString(release, -1), []string{".ci/release", ".ci/images", ".ci/images", ".ci/images"}) {
-		t.Error("the release runs other scripts than those that are tried here")
+		t.Error("the release runs other scripts than this test")
 	}
 }

@@ -33,13 +33,13 @@ const (
 
 var update = flag.Bool("update", false, "write "+allowedFile)
 
-// phrase is wording that reads as translated, and what to write instead.
+// phrase is wording that reads as translated, and its replacement.
 type phrase struct {
 	pattern string // in lower case; a space matches any white space
 	instead string
 }
 
-// phrases are constructions and private words that a reader of English has to read twice. Each can always be replaced.
+// phrases returns constructions and private words that a reader of English must read twice. Each can always be replaced.
 // Words that are only a matter of taste do not belong here.
 func phrases() []phrase {
 	return []phrase{
@@ -166,7 +166,7 @@ func (m marker) goFile(name string, source []byte) ([]mark, error) {
 	return marks, nil
 }
 
-// markdownFile marks the phrases and the long sentences of a document. Code is no text.
+// markdownFile marks the phrases and the long sentences of a document. Code is not text.
 func (m marker) markdownFile(name string, source []byte) []mark {
 	var marks []mark
 	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
@@ -182,7 +182,7 @@ func (m marker) markdownFile(name string, source []byte) []mark {
 	return marks
 }
 
-// prose gives the text of a paragraph, heading or table cell, with one word for each piece of code, and its line.
+// prose returns the text of a paragraph, heading or table cell, and its line. Each piece of code becomes one word.
 func prose(block markdown.Node, source []byte) (words string, line int) {
 	line = 1
 	first := true
@@ -227,7 +227,7 @@ func longSentences(name string, line int, words string) (marks []mark) {
 	return marks
 }
 
-// language marks what the tree ships: Go files, README, CONTRIBUTING and docs.
+// language marks the shipped files: Go files, README, CONTRIBUTING and docs.
 func language(t *testing.T, tree fs.FS) map[string][]mark {
 	t.Helper()
 	m, marks := newMarker(), map[string][]mark{}
@@ -264,7 +264,7 @@ func language(t *testing.T, tree fs.FS) map[string][]mark {
 	return marks
 }
 
-// allowed reads how many marks each file may have. The numbers only fall.
+// allowed reads the number of marks that each file may have. The numbers may only fall.
 func allowed(t *testing.T) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
@@ -273,7 +273,7 @@ func allowed(t *testing.T) map[string]int {
 		name, count, _ := strings.Cut(lines.Text(), " ")
 		n, err := strconv.Atoi(count)
 		if err != nil || n < 1 {
-			t.Fatalf("%s: %q is no file with a count", allowedFile, lines.Text())
+			t.Fatalf("%s: %q is not a file with a count", allowedFile, lines.Text())
 		}
 		counts[name] = n
 	}
@@ -376,7 +376,7 @@ func TestPlainTextIsNotMarked(t *testing.T) {
 	}
 }
 
-func TestLanguageIsReadWhereItStands(t *testing.T) {
+func TestLanguageMarksHaveFileAndLine(t *testing.T) {
 	long := strings.Repeat("word ", maxSentence) + "word."
 	short := strings.Repeat("word ", maxSentence-1) + "word: "
 	tree := fstest.MapFS{

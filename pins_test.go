@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// pin is a place at which something of others is named, and what the name must look like there.
+// pin matches third-party names in files, and has the pattern that each name must match.
 type pin struct{ place, pinned *regexp.Regexp }
 
 var pins = []pin{
 	{regexp.MustCompile(`(?m)^\s*(?:- )?uses:\s*(.*)$`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+$`)},
 	{regexp.MustCompile(`(?m)^FROM (?:--\S+ )*(\S+)`), regexp.MustCompile(`^(?:ghcr\.io/pawlbot/pawl:\d+\.\d+\.\d+-\w+|\S+:\S+@sha256:[0-9a-f]{64})$`)},
-	// Pawl's own image is that of a release, or what the chart is told.
+	// Pawl's own image is a release's, or the chart's setting.
 	{regexp.MustCompile(`(?m)^\s*(?:- )?image:\s*(\S*)`), regexp.MustCompile(`^(?:""|"ghcr\.io/pawlbot/pawl:\d+\.\d+\.\d+-codex"|ghcr\.io/pawlbot/pawl:\$\{PAWL_TAG:-\d+\.\d+\.\d+-codex\}|\{\{|\S+:\S+@sha256:[0-9a-f]{64})$`)},
 	{regexp.MustCompile("npm (?:install|i) ([^`&|\n]*)"), regexp.MustCompile(`^(?:-\S+ |/usr/local )*(?:-g|"\$package"|\S+@\d+\.\d+\.\d+"?) ?\\?$`)},
-	{regexp.MustCompile(`package=([^"\s]\S*)`), regexp.MustCompile(`^\S+@\d+\.\d+\.\d+$`)}, // which the Dockerfile installs
+	{regexp.MustCompile(`package=([^"\s]\S*)`), regexp.MustCompile(`^\S+@\d+\.\d+\.\d+$`)}, // the Dockerfile installs these
 	{regexp.MustCompile(`(?:go run|go install|=) ?"?((?:[\w-]+\.)+[a-z]+/[\w./-]+@\S+)`), regexp.MustCompile(`@v\d+\.\d+\.\d+"?$|^github\.com/pawlbot/pawl/cmd/pawl@latest$`)},
 	{regexp.MustCompile(`(?m)^\s*go-version:\s*(.*)$`), regexp.MustCompile(`^\d+\.\d+\.\d+$`)},
 }
 
-// unpinned are the names in a text that are not pinned.
+// unpinned returns the names in a text that are not pinned.
 func unpinned(text string) (found []string) {
 	for _, p := range pins {
 		for _, m := range p.place.FindAllStringSubmatch(text, -1) {
@@ -36,9 +36,8 @@ func unpinned(text string) (found []string) {
 	return found
 }
 
-// TestWhatOthersMakeIsPinned looks at every file that says what is fetched: workflows, scripts, images,
-// examples and pages.
-func TestWhatOthersMakeIsPinned(t *testing.T) {
+// The test reads every file that names downloads: workflows, scripts, images, examples and pages.
+func TestThirdPartyArtifactsArePinned(t *testing.T) {
 	looked := 0
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -51,7 +50,7 @@ func TestWhatOthersMakeIsPinned(t *testing.T) {
 			return nil
 		case path.Dir(name) != ".ci" && !slices.Contains([]string{".md", ".yml", ".yaml"}, path.Ext(name)) && !strings.HasPrefix(entry.Name(), "Dockerfile"):
 			return nil
-		case name == ".ci/clis-latest": // which asks for the newest, and keeps nothing
+		case name == ".ci/clis-latest": // installs the newest versions on purpose, into a temporary folder
 			return nil
 		}
 		looked++
@@ -61,11 +60,11 @@ func TestWhatOthersMakeIsPinned(t *testing.T) {
 		return nil
 	})
 	if err != nil || looked < 20 {
-		t.Errorf("looked at %d files: %v", looked, err)
+		t.Errorf("read %d files: %v", looked, err)
 	}
 }
 
-func TestWhatIsNotPinnedIsFound(t *testing.T) {
+func TestUnpinnedNamesAreFound(t *testing.T) {
 	for _, text := range []string{
 		"      - uses: actions/checkout@v4", "      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1",
 		"FROM debian:bookworm-slim", "FROM debian@sha256:x AS build", "    image: postgres:17", "npm install --global @openai/codex", "npm install a@1.2.3 b",
@@ -77,8 +76,8 @@ func TestWhatIsNotPinnedIsFound(t *testing.T) {
 	}
 }
 
-// TestWorkflowsGiveStrangersNothing reads what a pull request starts.
-func TestWorkflowsGiveStrangersNothing(t *testing.T) {
+// The test reads the workflows that a pull request starts.
+func TestWorkflowsGivePullRequestsNoWriteToken(t *testing.T) {
 	names, err := fs.Glob(os.DirFS("."), ".github/workflows/*.yml")
 	if err != nil || len(names) < 2 {
 		t.Fatal(names, err)
@@ -86,25 +85,24 @@ func TestWorkflowsGiveStrangersNothing(t *testing.T) {
 	for _, name := range names {
 		text := string(read(t, name))
 		if !strings.Contains(text, "\npermissions:\n  contents: read\n") {
-			t.Errorf("%s: the token may do more than read, where a job does not say so", name)
+			t.Errorf("%s: the workflow's default token may do more than read", name)
 		}
 		for _, bad := range []string{"pull_request_target", "workflow_run", "--privileged", "container:", "secrets.", "github.event.", "github.head_ref", "self-hosted"} {
 			if strings.Contains(text, bad) {
-				t.Errorf("%s holds %s", name, bad)
+				t.Errorf("%s contains %s", name, bad)
 			}
 		}
 		if strings.Contains(text, "pull_request:") && strings.Contains(text, ": write") {
-			t.Errorf("%s: a pull request gets a token that writes", name)
+			t.Errorf("%s: a pull request gets a write token", name)
 		}
 		if strings.Count(text, "actions/checkout@") != strings.Count(text, "persist-credentials: false") {
-			t.Errorf("%s: a checkout leaves its token behind", name)
+			t.Errorf("%s: a checkout keeps its token", name)
 		}
 	}
 }
 
-// TestReleasesCarryBillsAndProvenance reads what CI and a release are told to do; .ci/lint has actionlint read whether
-// GitHub takes it.
-func TestReleasesCarryBillsAndProvenance(t *testing.T) {
+// The test reads the workflows of CI and of a release. .ci/lint checks their syntax with actionlint.
+func TestReleasesHaveSBOMsAndProvenance(t *testing.T) {
 	for name, wants := range map[string][]string{
 		".github/workflows/release.yml": {"- run: .ci/release \"$GITHUB_REF_NAME\"\n", "actions/attest@", "subject-path: dist/release/*.*\n", "sbom-path: dist/release/pawl-linux-amd64.cdx.json\n", "sbom-path: dist/release/pawl-linux-arm64.cdx.json\n", "id-token: write", "attestations: write"},
 		".ci/release":                   {"go run ./release", "sha256sum"},
@@ -115,7 +113,7 @@ func TestReleasesCarryBillsAndProvenance(t *testing.T) {
 	} {
 		for _, want := range wants {
 			if !strings.Contains(string(read(t, name)), want) {
-				t.Errorf("%s has no %q", name, want)
+				t.Errorf("%s lacks %q", name, want)
 			}
 		}
 	}

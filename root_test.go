@@ -21,10 +21,9 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
-// TestAppAsksForWhatItNeedsAndNoMore pins the permissions: one that is added
-// must be accepted by every owner who installed the App, and workflows would
-// let an agent write code that runs with the repository's secrets.
-func TestAppAsksForWhatItNeedsAndNoMore(t *testing.T) {
+// Every owner who installed the App must accept an added permission. With the permission workflows, an agent could write
+// code that runs with the repository's secrets.
+func TestAppRequestsOnlyNeededPermissions(t *testing.T) {
 	var app struct {
 		Name        string            `yaml:"name"`
 		Description string            `yaml:"description"`
@@ -110,7 +109,7 @@ func TestImageIsStaticSmallAndNotRoot(t *testing.T) {
 		}
 	}
 	if user := words["USER"]; user != "10001:10001" {
-		t.Errorf("runs as %q; a number other than 0 is what an orchestrator can check", user)
+		t.Errorf("runs as %q; want a number other than 0, which an orchestrator can check", user)
 	}
 	for _, pkg := range []string{"bubblewrap", "ca-certificates", "git"} {
 		if !strings.Contains(words["RUN"], " "+pkg+" ") {
@@ -132,9 +131,8 @@ func TestImageIsStaticSmallAndNotRoot(t *testing.T) {
 	}
 }
 
-// TestImageGetsEveryRoomThatThePlanNames keeps .dockerignore, which lists what
-// goes into the build, in step with the tree.
-func TestImageGetsEveryRoomThatThePlanNames(t *testing.T) {
+// .dockerignore lists the build's files, and must match the tree.
+func TestBuildContextHasEveryPackageFolder(t *testing.T) {
 	lines := strings.Split(string(read(t, ".dockerignore")), "\n")
 	for _, room := range topLevel() {
 		needed := !slices.Contains([]string{"testdata", "docs", "lab", "bin", "dist"}, room)

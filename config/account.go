@@ -21,7 +21,7 @@ func (b Backend) AccountNames() []string {
 }
 
 // OnAccount returns a backend with the provider or login of one of its accounts. A backend without accounts, or
-// without this one, stays as it is.
+// without an account of this name, stays unchanged.
 func (c Server) OnAccount(b Backend, name string) Backend {
 	if !slices.Contains(b.Accounts, name) {
 		return b
@@ -85,7 +85,35 @@ func (s *source) validateBackendAccounts(key string, b Backend, c Server) {
 		s.addIf(!known, at, "%s is not one of accounts; add it there", s.found(at))
 		s.addIf(slices.Index(b.Accounts, name) < i, at, "%s is listed twice", s.found(at))
 		s.validateLogin(at, c.OnAccount(b, name), c)
+		s.validateAlike(at, name, b, c)
 	}
+}
+
+// validateAlike checks that an account speaks the protocol of the backend's first account. A CLI with several
+// protocols gets one model name, which is valid for only one of them.
+func (s *source) validateAlike(at, name string, b Backend, c Server) {
+	if len(CLIOf(b.Kind).Protocols) < 2 {
+		return
+	}
+	first, this := c.access(b, b.Accounts[0]), c.access(b, name)
+	if first == "" || this == "" {
+		return // reported as an unknown account
+	}
+	s.addIf(this != first, at, "account %s has %s, but account %s has %s; give each its own backend, because their models have different names",
+		quote(name), this, quote(b.Accounts[0]), first)
+}
+
+// access says how an account reaches a model provider; empty for an unknown account or provider.
+func (c Server) access(b Backend, account string) string {
+	on := c.OnAccount(b, account)
+	p, known := c.Provider(on.Provider)
+	switch {
+	case on.CredentialFile != "":
+		return "a credential_file"
+	case known && p.Protocol != "":
+		return "a provider with protocol " + p.Protocol
+	}
+	return ""
 }
 
 // validateLogin checks that an account can serve the backend's kind.

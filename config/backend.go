@@ -42,7 +42,7 @@ func raised(kind, effort string) string {
 // Plain marks an agent that prints text.
 const Plain = "plain"
 
-// Recorded agents print at every tool call, and first within seconds. defaultTimeout is our choice.
+// Recorded agents print within seconds of their start and at every tool call. defaultTimeout is our choice.
 const (
 	defaultTimeout        = 90 * time.Minute
 	defaultIdleTimeout    = 15 * time.Minute

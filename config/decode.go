@@ -35,7 +35,7 @@ func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 	}
 	kind := into.Kind()
 	if _, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		kind = reflect.String // decodes itself from text
+		kind = reflect.String // the type parses text itself
 	}
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
@@ -181,7 +181,7 @@ func (s *source) addSyntax(err error) {
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// decodeScalar writes one value from its text, so that a secret of digits is no number.
+// decodeScalar writes one value from its text, so that a secret of digits is not read as a number.
 func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
 		s.add(key, "has no value; give it one or remove the key")

@@ -24,6 +24,7 @@ type Environment struct {
 	Paths        []string          `yaml:"paths"`
 	Env          map[string]string `yaml:"env"`
 	Timeout      time.Duration     `yaml:"timeout"` // per command; zero means DefaultSetupTime
+	RunsOn       []string          `yaml:"runs_on"` // labels that a node must have; empty for any node
 }
 
 // DefaultSetupTime suffices for a cold install of a large project.
@@ -41,11 +42,12 @@ const (
 	maxEnv   = 50
 )
 
-// systemFolders come from the sandbox and cannot be kept.
+// systemFolders come from the sandbox. environment.paths must not name them.
 var systemFolders = []string{"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp", "usr"}
 
 func (e Environment) validate(s *source) {
 	validateCommands(s, "environment.setup", e.Setup)
+	s.validateLabels("environment.runs_on", e.RunsOn)
 	s.addIf(len(e.Paths) > maxPaths, "environment.paths", "has %d folders; use at most %d", len(e.Paths), maxPaths)
 	for i, p := range e.Paths {
 		key := fmt.Sprintf("environment.paths[%d]", i)

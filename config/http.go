@@ -8,6 +8,7 @@ import (
 )
 
 type HTTP struct {
+	// An empty Address means that this server receives no webhooks; other servers on its database do.
 	Address string `yaml:"address"`
 	// Empty Pages means DefaultPages, or a free loopback port if that is taken.
 	Pages        string         `yaml:"pages"`
@@ -27,7 +28,9 @@ const (
 const DefaultPages = "127.0.0.1:8081"
 
 func validateHTTP(s *source, h *HTTP) {
-	s.validateAddress("server.address", h.Address)
+	if h.Address != "" {
+		s.validateAddress("server.address", h.Address)
+	}
 	between(s, "server.drain", h.Drain, 0, maxDrain)
 	if h.Pages != "" {
 		s.validateAddress("server.pages", h.Pages)

@@ -43,7 +43,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), needsApp b
 		}
 		s.validateServer(&c)
 		if needsApp || c.GitHub.App != (App{}) {
-			s.validateApp(c.GitHub)
+			s.validateApp(c.GitHub.App, c.HTTP.Address != "" && c.GitHub.Receive == ReceiveWebhook)
 		}
 		s.validateAccounts(c)
 		s.validateBackends(c)

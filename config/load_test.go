@@ -97,6 +97,19 @@ func TestMinimalConfigurationKeepsEveryDefault(t *testing.T) {
 	}
 }
 
+func TestServerWithoutWebhooksNeedsNoSecret(t *testing.T) {
+	const app = "backends: [{name: codex, kind: codex}]\ngithub: {app: {integration_id: 1, private_key_file: app.pem}"
+	for name, text := range map[string]string{
+		"another server receives":  app + "}\nserver: {address: ''}\ndatabase: postgres://pawl@db/pawl\n",
+		"polls":                    app + ", receive: poll}\n",
+		"polls without an address": app + ", receive: poll}\nserver: {address: ''}\n",
+	} {
+		if _, err := Parse("pawl.yml", []byte(text), testEnv, true); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestErrorsNameFileLineKeyAndWhatToDo(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yml")
 	if err != nil || len(files) == 0 {

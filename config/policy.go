@@ -136,7 +136,7 @@ func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
 	}
 	for i := range values[1:] {
 		if values[i] > values[i+1] {
-			keys := []string{group + names[i], group + names[i+1]} // the file has at least one
+			keys := []string{group + names[i], group + names[i+1]} // the file has at least one of the two
 			s.add(keys[max(0, slices.IndexFunc(keys, s.set))],
 				"%s %v is above %s %v; a worse class needs more edits, a longer cooldown and a lower grade",
 				names[i], values[i], names[i+1], values[i+1])

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -47,6 +48,7 @@ type Repo struct {
 	Restarts       RepoRestarts `yaml:"restarts"`
 	Checks         RepoChecks   `yaml:"checks"`
 	PullRequest    RepoPull     `yaml:"pull_request"`
+	Watch          RepoWatch    `yaml:"watch"`
 
 	// file and places locate Narrow's problems.
 	file   string
@@ -54,7 +56,7 @@ type Repo struct {
 }
 
 type RepoRestarts struct {
-	Max *int `yaml:"max"` // nil keeps the server's
+	Max *int `yaml:"max"` // nil keeps the server's limit
 }
 
 // RepoPull configures verified pull requests. Nil means true.
@@ -66,6 +68,23 @@ type RepoPull struct {
 // Ready reports whether to mark a verified pull request as ready; Review reports whether to request a review.
 func (p RepoPull) Ready() bool  { return p.ReadyWhenVerified == nil || *p.ReadyWhenVerified }
 func (p RepoPull) Review() bool { return p.RequestReview == nil || *p.RequestReview }
+
+// RepoWatch configures watches. Empty Pulls means WatchCommanded; nil Rounds means DefaultRounds. The server's limit of
+// unattended attempts limits the rounds.
+type RepoWatch struct {
+	Pulls  string `yaml:"pulls"`
+	Rounds *int   `yaml:"rounds"`
+}
+
+// What begins a watch, in addition to a command and to adding the label.
+const (
+	WatchCommanded = "commanded" // nothing else
+	WatchLabelled  = "labelled"  // a labelled pull request that is reopened or leaves draft
+	WatchOwn       = "own"       // a pull request that Pawl opens
+)
+
+// DefaultRounds is our choice: as many as policy.unattended allows by default.
+const DefaultRounds = 5
 
 // RepoChecks configures the optional check runs. Empty means ChecksAuto.
 type RepoChecks struct {
@@ -80,7 +99,7 @@ const (
 	ChecksAlways = "always"
 )
 
-// ParseRepo reads a repository's configuration. Nothing may run with a problem.
+// ParseRepo reads a repository's configuration. With a problem, Pawl must run nothing.
 func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	s := newSource(name, nil)
 	r := Repo{file: name, places: s.places}
@@ -141,6 +160,12 @@ func (s *source) validateRepo(r Repo) {
 			s.oneOf(key, when, ChecksAuto, ChecksNever, ChecksAlways)
 		}
 	}
+	if r.Watch.Pulls != "" {
+		s.oneOf("watch.pulls", r.Watch.Pulls, WatchCommanded, WatchLabelled, WatchOwn)
+	}
+	if r.Watch.Rounds != nil && *r.Watch.Rounds < 1 {
+		s.add("watch.rounds", "%d is below 1; use 1 for one round", *r.Watch.Rounds)
+	}
 	s.validatePatterns("protected_paths", r.ProtectedPaths)
 	s.validatePatterns("allow_paths", r.AllowPaths)
 	s.validatePatterns("reports", r.Reports)
@@ -200,10 +225,12 @@ type Effective struct {
 	ProtectedPaths []string // apply despite AllowPaths; never empty
 	AllowPaths     []string
 	AllowSecrets   []string
+	WatchPulls     string // what begins a watch; never empty
+	WatchRounds    int    // rounds of a watch without a user's new words
 }
 
-// Narrow applies a repository's configuration, which can only lower limits. Raising one is a problem, and nothing may
-// run.
+// Narrow applies a repository's configuration, which can only lower limits. Raising a limit is a problem. With a
+// problem, Pawl must run nothing.
 func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
 	s.places = r.places
@@ -248,7 +275,23 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 		)
 		e.Policy.Restarts.Max = min(*most, c.Policy.Restarts.Max)
 	}
+	e.WatchPulls, e.WatchRounds = cmp.Or(r.Watch.Pulls, WatchCommanded), c.narrowRounds(s, r.Watch.Rounds)
 	return e, s.sorted()
+}
+
+func (c Server) narrowRounds(s *source, rounds *int) int {
+	most := c.Policy.Unattended.MaxAttempts
+	if rounds == nil {
+		return min(DefaultRounds, most)
+	}
+	s.addIf(
+		*rounds > most,
+		"watch.rounds",
+		"%d is above the server's %d; lower it, or ask the operator to raise policy.unattended.max_attempts",
+		*rounds,
+		most,
+	)
+	return min(*rounds, most)
 }
 
 func (s *source) narrowBackends(server []Backend, names []string) []Backend {

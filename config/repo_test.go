@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"os"
@@ -47,6 +48,8 @@ func TestRepositoryExampleNarrowsTheServer(t *testing.T) {
 		Reports:        []string{"build/test-results/**/*.xml"},
 		Triggers:       []string{"command", "label", "review", "check_run"},
 		ProtectedPaths: []string{".github/pawl.yml", "deploy", "**/*.sql"},
+		WatchPulls:     WatchCommanded,
+		WatchRounds:    5,
 	}
 	want.Policy.Restarts.Max = 10
 	want.Network = Default().Network
@@ -71,6 +74,34 @@ func TestARepositoryWithoutAFileGetsTheServersConfiguration(t *testing.T) {
 	again, _ := server("codex").Narrow(empty)
 	if diff := cmp.Diff(got, again); diff != "" {
 		t.Errorf("an empty file differs from none:\n%s", diff)
+	}
+}
+
+func TestRoundsOfAWatch(t *testing.T) {
+	for _, c := range []struct {
+		server int
+		file   string
+		want   int
+		says   string
+	}{
+		{5, "", 5, ""},
+		{3, "", 3, ""},
+		{9, "", 5, ""},
+		{9, "watch: {rounds: 8}", 8, ""},
+		{5, "watch: {rounds: 2, pulls: own}", 2, ""},
+		{5, "watch: {rounds: 6}", 5, "watch.rounds: 6 is above the server's 5"},
+		{5, "watch: {rounds: 0}", 5, "watch.rounds: 0 is below 1"},
+		{5, "watch: {pulls: all}", 5, `watch.pulls: "all" is not known`},
+	} {
+		s := server("codex")
+		s.Policy.Unattended.MaxAttempts = c.server
+		r, problems := ParseRepo(RepoFile, []byte(c.file))
+		e, more := s.Narrow(r)
+		said := Problems(append(problems, more...)).Error()
+		clean := c.says != "" || said == ""
+		if got := fmt.Sprint(e.WatchRounds, strings.Contains(said, c.says), clean); got != fmt.Sprint(c.want, true, true) {
+			t.Errorf("%q on a server with %d: %d rounds, %q; want %d, %q", c.file, c.server, e.WatchRounds, said, c.want, c.says)
+		}
 	}
 }
 
@@ -110,6 +141,7 @@ var narrowings = map[string]narrowing{
 	"environment.paths":        {values: []any{[]string{"build/cache"}, []string{"/opt/sdk"}}},
 	"environment.env":          {values: []any{map[string]string{"CGO_ENABLED": "0"}}},
 	"environment.timeout":      {values: []any{"2h"}},
+	"environment.runs_on":      {values: []any{[]any{"gpu"}}},
 	"network.setup":            hosts(func(n Network) []policy.HostRule { return n.Setup }),
 	"network.agent":            hosts(func(n Network) []policy.HostRule { return n.Agent }),
 	"network.verify":           hosts(func(n Network) []policy.HostRule { return n.Verify }),
@@ -159,6 +191,13 @@ var narrowings = map[string]narrowing{
 	"checks.stagnation":                {values: []any{ChecksAlways, ChecksNever}},
 	"pull_request.ready_when_verified": {values: []any{true, false}},
 	"pull_request.request_review":      {values: []any{true, false}},
+	"watch.pulls":                      {values: []any{WatchCommanded, WatchLabelled, WatchOwn}},
+	"watch.rounds": {
+		values: []any{1, 5, 50},
+		wider: func(c Server, _ Repo, e Effective) bool {
+			return e.WatchRounds > c.Policy.Unattended.MaxAttempts
+		},
+	},
 }
 
 func TestEveryKeyOfARepositoryStatesHowItNarrows(t *testing.T) {
@@ -170,7 +209,7 @@ func TestEveryKeyOfARepositoryStatesHowItNarrows(t *testing.T) {
 	}
 	for key := range narrowings {
 		if !slices.Contains(keys, key) {
-			t.Errorf("%s is no key of a repository", key)
+			t.Errorf("%s is not a key of a repository", key)
 		}
 	}
 }
@@ -205,6 +244,7 @@ func drawServer(t *rapid.T) Server {
 	c := server("codex", "claude")
 	c.Policy.Restarts.Max = rapid.IntRange(0, 60).Draw(t, "server max")
 	c.Policy.UsageLimit.AutoContinue = rapid.Bool().Draw(t, "server auto")
+	c.Policy.Unattended.MaxAttempts = rapid.IntRange(0, 8).Draw(t, "server rounds")
 	debian := []policy.HostRule{{Name: "deb.debian.org", Port: "443"}}
 	c.Network.Setup, c.Network.Verify = debian, debian
 	return c
@@ -231,7 +271,9 @@ func TestARepositoryNeverWidensTheServer(t *testing.T) {
 		}
 		more := r.Restarts.Max != nil && *r.Restarts.Max > c.Policy.Restarts.Max
 		on := r.AutoContinue != nil && *r.AutoContinue && !c.Policy.UsageLimit.AutoContinue
-		if (more || on) && len(problems) == 0 {
+		rounds := r.Watch.Rounds != nil && *r.Watch.Rounds > c.Policy.Unattended.MaxAttempts
+		wider := slices.Contains([]bool{more, on, rounds}, true)
+		if wider && len(problems) == 0 {
 			t.Error("widening was not reported")
 		}
 		// Everything that wider does not check is unchanged.

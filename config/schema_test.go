@@ -88,6 +88,7 @@ var choices = map[string][]string{
 	"backends[].stream":    append(CLIs(), Plain),
 	"checks.severity":      {ChecksAuto, ChecksAlways, ChecksNever},
 	"checks.stagnation":    {ChecksAuto, ChecksAlways, ChecksNever},
+	"watch.pulls":          {WatchCommanded, WatchLabelled, WatchOwn},
 	"triggers[]":           Triggers(),
 }
 
@@ -270,7 +271,7 @@ func schemas(t *testing.T) (made map[string]*jsonschema.Schema, page string) {
 		s := schemaOf(t, file.of, "", descriptions, isServer)
 		s.Schema, s.ID, s.Title = "https://json-schema.org/draft/2020-12/schema", schemaAt+file.name+".schema.json", file.title
 		for key := range descriptions {
-			t.Errorf("reference.yml describes %s, which is no key of %s", key, file.of)
+			t.Errorf("reference.yml describes %s, which is not a key of %s", key, file.of)
 		}
 		undocumented(t, file.of, "", isDocumented)
 		made[file.name+".schema.json"] = s
@@ -430,7 +431,7 @@ func TestLoaderAcceptsEveryChoiceOfTheSchema(t *testing.T) {
 			s := newSource("pawl.yml", nil)
 			var problems []Problem
 			switch key {
-			case "checks.severity", "checks.stagnation":
+			case "checks.severity", "checks.stagnation", "watch.pulls":
 				group, name, _ := strings.Cut(key, ".")
 				_, problems = ParseRepo(RepoFile, []byte(group+": {"+name+": "+v+"}\n"))
 			case "triggers[]":

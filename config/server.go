@@ -30,7 +30,8 @@ type Server struct {
 	Accounts  []Account  `yaml:"accounts"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
-	Workers   int        `yaml:"workers"`
+	Workers   int        `yaml:"workers"` // 0 runs no agents
+	Node      Node       `yaml:"node"`
 	Retention Retention  `yaml:"retention"`
 	Notify    Notify     `yaml:"notify"`
 	Log       Log        `yaml:"log"`
@@ -149,6 +150,7 @@ func Default() Server {
 			JudgeTokens:  40_000,
 		}},
 		Workers:   2,
+		Node:      Node{Labels: []string{}, Prefer: defaultPrefer},
 		Retention: Retention{Deliveries: minDeliveryRetention, Transcripts: defaultTranscripts, Threads: defaultThreads},
 		Log:       Log{Level: "info"},
 	}
@@ -271,7 +273,13 @@ func (s *source) validateServer(c *Server) {
 	}
 	s.validateProviders(c.Providers)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
-	between(s, "workers", c.Workers, 1, maxWorkers)
+	between(s, "workers", c.Workers, 0, maxWorkers)
+	alone := c.Workers == 0 && c.Database.Driver != Postgres
+	s.addIf(alone, "workers", "is 0, but this server is the only one on its SQLite database; use PostgreSQL with a second server, or 1 or more")
+	deaf := c.Database.Driver != Postgres && !c.receives()
+	s.addIf(deaf, "server.address", "is empty, so no server on this SQLite database receives webhooks; write HOST:PORT, use PostgreSQL with a second server, or set github.receive to poll")
+	s.validateLabels("node.labels", c.Node.Labels)
+	between(s, "node.prefer", c.Node.Prefer, 0, maxPrefer)
 	s.addIf(
 		c.Retention.Deliveries < minDeliveryRetention,
 		"retention.deliveries",
@@ -294,13 +302,16 @@ func (s *source) validateServer(c *Server) {
 	)
 }
 
+// receives reports whether this server gets events from GitHub.
+func (c *Server) receives() bool { return c.HTTP.Address != "" || c.GitHub.Receive == ReceivePoll }
+
 func isShortSecret(n int) bool { return n > 0 && n < minWebhookSecret }
 
 // login matches a GitHub login. Enterprise logins may end with an underscore and a short code.
 var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
-func (s *source) validateApp(hub GitHub) {
-	app := hub.App
+// validateApp checks github.app. hooks says whether the server accepts webhooks.
+func (s *source) validateApp(app App, hooks bool) {
 	s.addIf(
 		!s.set("github.app.integration_id"),
 		"github.app.integration_id",
@@ -313,7 +324,7 @@ func (s *source) validateApp(hub GitHub) {
 	)
 	now, before := len(app.WebhookSecret.Reveal()), len(app.PreviousWebhookSecret.Reveal())
 	s.addIf(
-		now == 0 && hub.Receive != ReceivePoll,
+		now == 0 && hooks,
 		"github.app.webhook_secret",
 		"is missing; without it anyone could send webhooks. Set the same random text of at least %d characters here and in the App's settings",
 		minWebhookSecret,

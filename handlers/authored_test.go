@@ -20,17 +20,17 @@ func TestAgentsRemarkNeedsARunningAttempt(t *testing.T) {
 		}
 		events = append(events, thread.Event{Seq: int64(len(events) + 1), Kind: k, At: began.Add(after), Data: text})
 	}
-	said := func(n int, text string) thread.Authored {
+	wrote := func(n int, text string) thread.Authored {
 		var w feedback.Authored
 		w.Add(text, false)
 		return thread.Authored{N: n, Runs: w.Fresh()}
 	}
 	add(thread.KindAttemptStarted, 0, thread.Started{N: 1})
-	add(thread.KindAuthored, time.Minute, said(1, "the first half of what it"))
-	add(thread.KindAuthored, 2*time.Minute, said(1, "half of what it said there"))
+	add(thread.KindAuthored, time.Minute, wrote(1, "the first half of what it"))
+	add(thread.KindAuthored, 2*time.Minute, wrote(1, "half of what it said there"))
 	add(thread.KindAttemptEnded, 10*time.Minute, policy.Receipt{N: 1})
 	add(thread.KindAttemptStarted, time.Hour, thread.Started{N: 2})
-	add(thread.KindAuthored, time.Hour+time.Minute, said(2, "another attempt said this instead"))
+	add(thread.KindAuthored, time.Hour+time.Minute, wrote(2, "another attempt said this instead"))
 	state, err := thread.Fold(events)
 	if err != nil {
 		t.Fatal(err)

@@ -46,6 +46,7 @@ func checkRun(p *payload) []Activity {
 			State:  cr.Conclusion,
 			SHA:    cr.HeadSHA,
 		}}
+		return of.each(it)
 	default:
 		return nil
 	}
@@ -75,6 +76,18 @@ func (p *payload) button(it *Activity) {
 	}
 	it.thread = &t
 	it.What = Remarked{Remark: pressed(p.Sender, cr.App.ID, button, cr.HeadSHA)}
+}
+
+// each repeats an activity for every pull request of the branch. Pawl's own branch has one thread.
+func (s suite) each(it Activity) (all []Activity) {
+	if len(s.Pulls) == 0 || it.Number != s.Pulls[0].Number {
+		return []Activity{it}
+	}
+	for _, pull := range s.Pulls {
+		it.Number = pull.Number
+		all = append(all, it)
+	}
+	return all
 }
 
 // thread returns the thread of a commit's checks. The branch counts first: the pull request may not be known yet.

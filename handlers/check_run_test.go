@@ -55,7 +55,7 @@ func TestFailingCheckOnlyWakesItsThread(t *testing.T) {
 		}
 	}
 	if red := s.Red(); !slices.Equal(red.Names, []string{"unit", "lint"}) || red.Last.Before(red.First) {
-		t.Errorf("red are %+v, want unit and lint", red)
+		t.Errorf("failing checks %+v, want unit and lint", red)
 	}
 }
 

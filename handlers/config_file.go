@@ -55,14 +55,14 @@ func (h *Handlers) checkConfig(ctx context.Context, repo forge.Repo, c configure
 	if c.base != "" {
 		same, err := h.sameConfig(ctx, repo, c, f)
 		if same || err != nil {
-			return config.RepoFile + " is as it was", err
+			return config.RepoFile + " is unchanged", err
 		}
 	}
 	var problems []config.Problem
 	switch {
 	case f.Blob == "":
 	case f.Kind != "file":
-		problems = []config.Problem{{File: config.RepoFile, Line: 1, Message: "is no ordinary file; Pawl follows no links"}}
+		problems = []config.Problem{{File: config.RepoFile, Line: 1, Message: "is not a regular file; Pawl follows no links"}}
 	default:
 		problems = config.CheckRepo(h.Solver.Env.Current(), config.RepoFile, f.Content)
 	}
@@ -83,9 +83,9 @@ func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.Chec
 		}
 	})
 	if err != nil || !mine {
-		return run.Name + " is made by another delivery", err
+		return "another delivery creates " + run.Name, err
 	}
-	note := run.Name + " is there"
+	note := run.Name + " exists"
 	_, there, err := h.Forge.Checks.Find(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
 	if err == nil && !there {
 		note = fmt.Sprintf("%s: %s", run.Name, run.Title)

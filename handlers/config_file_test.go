@@ -68,7 +68,7 @@ func TestConcurrentDeliveriesMakeOneCheckRun(t *testing.T) {
 	if n := w.configChecks(); n != 1 {
 		t.Errorf("%d check runs, want 1", n)
 	}
-	for i, want := range []string{"has no error", "is made by another delivery", "is there"} {
+	for i, want := range []string{"has no error", "another delivery creates", "exists"} {
 		if d, err := w.Store.Delivery(t.Context(), pushes[i].GUID); err != nil || d.State != thread.Handled || !strings.Contains(d.Note, want) {
 			t.Errorf("delivery %d: %s, %q, %v; want %q", i, d.State, d.Note, err, want)
 		}

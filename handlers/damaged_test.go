@@ -23,7 +23,7 @@ func TestDamagedThreadsDeliveryIsHandledOnce(t *testing.T) {
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	w.Must(w.Deliver(t.Context(), w.newest()))
 	if d := w.newest(); d.State != thread.Handled || !strings.Contains(d.Note, "the log is damaged") {
-		t.Errorf("it is %s (%s)", d.State, d.Note)
+		t.Errorf("the delivery is %s (%s)", d.State, d.Note)
 	}
 	again, err := w.Store.Claim(t.Context(), "node-1", 1)
 	w.Must(err)

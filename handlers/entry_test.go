@@ -17,34 +17,36 @@ func TestInvisibleCommandIsAlsoAQuestion(t *testing.T) {
 	}
 	running := thread.State{Run: 1}
 	for _, tt := range []struct {
-		said, pin string
+		text, pin string
 		command   string
 		state     thread.State
 		want      string // kind, word, backend
-		told      bool
+		answered  bool
 	}{
-		{command: "use", said: "mine", want: "control  mine", told: true},
-		{command: "use", said: "other", want: "question other "},
-		{command: "use", said: "", want: "question  "},
+		{command: "use", text: "mine", want: "control  mine", answered: true},
+		{command: "use", text: "other", want: "question other "},
+		{command: "use", text: "", want: "question  "},
 		{command: "solve", pin: "other", want: "question other "},
 		{command: "solve", pin: "mine", want: "feedback  "},
 		{command: "solve", want: "feedback  "},
-		{command: "ask", said: " ", want: "question  "},
+		{command: "ask", text: " ", want: "question  "},
+		{command: "steer", text: " ", want: "question  "},
+		{command: "steer", text: "left", state: running, want: "feedback  "},
 		{command: "go", want: "question  "},
 		{command: "update", want: "question  "},
-		{command: "stop", want: "control  ", told: true},
+		{command: "stop", want: "control  ", answered: true},
 		{command: "stop", state: running, want: "control  "},
-		{command: "escalate", want: "feedback  ", told: true},
+		{command: "escalate", want: "feedback  ", answered: true},
 	} {
-		j := feedback.Judgement{Accepted: true, Command: feedback.Command{Name: tt.command, Text: tt.said}}
-		e := EntryOf(tt.state, false, thread.Feedback{Command: tt.command, Text: tt.said, Pin: tt.pin}, j, b)
+		j := feedback.Judgement{Accepted: true, Command: feedback.Command{Name: tt.command, Text: tt.text}}
+		e := EntryOf(tt.state, false, thread.Feedback{Command: tt.command, Text: tt.text, Pin: tt.pin}, j, b)
 		f, ok := e.Data.(thread.Feedback)
 		if !ok {
-			t.Fatalf("%T is no feedback", e.Data)
+			t.Fatalf("the event's data is %T, want feedback", e.Data)
 		}
 		got := fmt.Sprintf("%s %s %s", e.Kind, f.Word, f.Backend)
-		if told := e.Question != nil; got != tt.want || told != tt.told {
-			t.Errorf("/pawl %s %q with the label %q: %q, told %t; want %q, %t", tt.command, tt.said, tt.pin, got, told, tt.want, tt.told)
+		if answered := e.Question != nil; got != tt.want || answered != tt.answered {
+			t.Errorf("/pawl %s %q with the label %q: %q, answered %t; want %q, %t", tt.command, tt.text, tt.pin, got, answered, tt.want, tt.answered)
 		}
 	}
 }

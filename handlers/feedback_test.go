@@ -130,8 +130,8 @@ func TestUntrackedThreadsKeepOnlyRemarksToPawl(t *testing.T) {
 	}
 }
 
-// told returns the answers that a thread owes, as "command login", in a private or public repository.
-func (w *house) told(t thread.ID, private bool) (all []string) {
+// replies returns the answers that a thread owes, as "command login", in a private or public repository.
+func (w *house) replies(t thread.ID, private bool) (all []string) {
 	w.T.Helper()
 	for _, q := range w.state(t).Questions {
 		all = append(all, q.Command+" "+q.By.Login)
@@ -165,12 +165,12 @@ func TestRefusalIsPostedOnceADay(t *testing.T) {
 			w.Writes(c.on.Number, c.who, c.text)
 		}
 		want := []string{"refused mallory", "no_order ada", "no_order ada", "refused eve"}
-		if diff := cmp.Diff(want, append(w.told(one, private), w.told(two, private)...)); diff != "" {
+		if diff := cmp.Diff(want, append(w.replies(one, private), w.replies(two, private)...)); diff != "" {
 			t.Errorf("private %t (-want +got):\n%s", private, diff)
 		}
 		w.Pass(24 * time.Hour)
 		w.Writes(two.Number, "mallory", "/pawl solve")
-		if got := w.told(two, private); len(got) != 3 {
+		if got := w.replies(two, private); len(got) != 3 {
 			t.Errorf("a day later the answers are %q, want one more", got)
 		}
 	}
@@ -187,7 +187,7 @@ func TestNearCommandIsObeyedOrAnswered(t *testing.T) {
 	} {
 		issue := w.Opened("Please.")
 		w.Writes(issue.Number, "ada", text)
-		got := strings.Join(w.told(issue, true), ", ")
+		got := strings.Join(w.replies(issue, true), ", ")
 		if got == "" && len(w.state(issue).Pending()) > 0 {
 			got = obeyed
 		}
@@ -202,7 +202,7 @@ func TestNearCommandIsObeyedOrAnswered(t *testing.T) {
 	w.Writes(issue.Number, "mallory", "please /pawl solve")
 	w.Must(w.GitHub.EditBody(houseRepo, issue.Number, "ada", "Please.\n\n/pawl solve"))
 	w.Handle()
-	if diff := cmp.Diff([]string{answered, answered, answered}, w.told(issue, true)); diff != "" {
+	if diff := cmp.Diff([]string{answered, answered, answered}, w.replies(issue, true)); diff != "" {
 		t.Errorf("two comments and an edited description (-want +got):\n%s", diff)
 	}
 }
@@ -232,7 +232,7 @@ func TestAssignmentAndReviewRequestAskPawl(t *testing.T) {
 		w.play(issue, []scene{c})
 	}
 	w.play(pull, []scene{
-		{"a review by somebody else", asks("ada", "mallory"), ""},
+		{"a review by another user", asks("ada", "mallory"), ""},
 		{"a review by Pawl's stand-in, asked by a reader", asks("mallory", "pawl-agent"), "- mallory has read permission"},
 		{"a review by Pawl", asks("ada", "pawl[bot]"), "+ pawl[bot] was asked for a review"},
 	})
@@ -283,7 +283,7 @@ func TestUnchangedDescriptionEditIsIgnored(t *testing.T) {
 	})
 	for _, f := range w.state(issue).Feedback {
 		if f.Withdrawn != "" {
-			t.Errorf("%q of %s was taken back: %s", f.Raw, f.By.Login, f.Withdrawn)
+			t.Errorf("%q by %s was withdrawn: %s", f.Raw, f.By.Login, f.Withdrawn)
 		}
 	}
 	if len(w.Log(other)) > 0 {
@@ -322,7 +322,7 @@ func TestRestoredDescriptionWakesItsThread(t *testing.T) {
 	}
 }
 
-func TestLabelsReviewsAndNewThreadsAsk(t *testing.T) {
+func TestLabelsReviewsAndNewThreadsAskForWork(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	pull := w.ownPull(issue)

@@ -38,7 +38,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	}
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
-		return 0, "", fmt.Errorf("who this App is: %w", err)
+		return 0, "", fmt.Errorf("look up the App: %w", err)
 	}
 	o.own = strings.EqualFold(o.author, app.Slug+"[bot]")
 	for _, n := range near {
@@ -130,7 +130,7 @@ func (o *origin) byTime() (generation int, cause string) {
 // A command within atOnce after an issue's opening counts as its program's.
 const atOnce = 10 * time.Second
 
-// maxDerived is the number of nearby derived threads from which on they no longer count as coincidence.
+// maxDerived is the least number of nearby derived threads that do not count as coincidence.
 const maxDerived = 5
 
 func asked(s thread.State, login string) bool {
@@ -146,7 +146,7 @@ func ranAt(s thread.State, at time.Time) bool {
 	})
 }
 
-// ran reports whether an attempt that began at a time was running at another time, or ended shortly before.
+// ran reports whether the attempt, with this beginning, was running at a time or had ended shortly before.
 func ran(a thread.Attempt, began, at time.Time) bool {
 	if at.Before(began) {
 		return false
@@ -200,7 +200,7 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 			wrote, err = writings(events, state, at)
 		}
 		if err != nil && n != t {
-			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; what its agent wrote is not known")
+			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; its agent's texts are unknown")
 			continue
 		}
 		if err != nil {

@@ -39,11 +39,11 @@ func TestAttemptRanAtATime(t *testing.T) {
 		}
 	}
 	if ranAt(s, time.Time{}) {
-		t.Error("an issue of which nobody knows when it was opened counts")
+		t.Error("an issue with an unknown opening time counts")
 	}
 	s.Attempts[0].EndedAt = time.Time{}
 	if !ranAt(s, began.Add(48*time.Hour)) {
-		t.Error("an attempt that runs is none")
+		t.Error("a running attempt does not count")
 	}
 }
 

@@ -24,8 +24,8 @@ type Handlers struct {
 	Store   Store
 	Forge   *forge.Client
 	Solver  *solver.Solver
-	SignOut func(ctx context.Context, person int64) error // ends a user's page sessions
-	StandIn string                                        // config.App.User
+	SignOut func(ctx context.Context, user int64) error // ends a user's page sessions
+	StandIn string                                      // config.App.User
 	Now     func() time.Time
 	Log     zerolog.Logger
 }

@@ -102,7 +102,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !eventForm.MatchString(event):
 		http.Error(w, "X-GitHub-Event must name the event", http.StatusBadRequest)
 		return
-	// By the prefix alone go-github would also accept SHA-1.
+	// go-github chooses the hash by this prefix, and would also accept SHA-1.
 	case !strings.HasPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="):
 		about(in.refusals, r).Warn().Str("hint", secretHint).Msg("webhook refused: it is not signed")
 		http.Error(w, "X-Hub-Signature-256 must hold a SHA-256 signature; set the App's webhook secret at GitHub", http.StatusUnauthorized)

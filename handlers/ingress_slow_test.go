@@ -63,11 +63,11 @@ func TestMissingBodyBlocksNoOther(t *testing.T) {
 				ends, answers = append(ends, end), append(answers, answer)
 			}
 			if got := post(t, client, url, strings.NewReader(vectorBody), int64(len(vectorBody))); got != http.StatusOK {
-				t.Errorf("an ordinary one beside five large ones was answered %d, want 200", got)
+				t.Errorf("an ordinary body next to five large ones was answered %d, want 200", got)
 			}
 			large := strings.Repeat(" ", 24<<20)
 			if got := post(t, client, url, strings.NewReader(large), int64(len(large))); got != http.StatusUnauthorized {
-				t.Errorf("a large one without a valid signature was answered %d, want 401", got)
+				t.Errorf("a large body without a valid signature was answered %d, want 401", got)
 			}
 			for i, end := range ends {
 				if size > 0 {

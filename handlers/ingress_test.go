@@ -84,7 +84,7 @@ func TestGitHubsTestVectorIsAccepted(t *testing.T) {
 			t.Fatalf("%s was answered %d %s, want 200", event, w.Code, w.Body)
 		}
 		if len(store.list) != 1 || string(store.list[0].Payload) != vectorBody || store.list[0].GUID != "a-b-c" || store.list[0].Event != event {
-			t.Errorf("handed on %+v, want the body as it came", store.list)
+			t.Errorf("stored %+v, want the unchanged body", store.list)
 		}
 		if w := send(t, &store, vectorBody+"!", header); w.Code != http.StatusUnauthorized || len(store.list) != 1 {
 			t.Errorf("%s with another body was answered %d, want 401", event, w.Code)
@@ -103,13 +103,13 @@ func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
 		{"a signature with another secret", map[string]string{"X-Hub-Signature-256": other}, http.StatusUnauthorized},
 		{"a signature of another text", map[string]string{"X-Hub-Signature-256": signed("{}")}, http.StatusUnauthorized},
 		{"a signature cut short", map[string]string{"X-Hub-Signature-256": vectorSignature[:40]}, http.StatusUnauthorized},
-		{"a signature that is no hexadecimal", map[string]string{"X-Hub-Signature-256": "sha256=zz"}, http.StatusUnauthorized},
+		{"a signature that is not hexadecimal", map[string]string{"X-Hub-Signature-256": "sha256=zz"}, http.StatusUnauthorized},
 		{"an empty signature", map[string]string{"X-Hub-Signature-256": "sha256="}, http.StatusUnauthorized},
 		{"SHA-1 of the same text where SHA-256 belongs", map[string]string{"X-Hub-Signature-256": vectorSHA1}, http.StatusUnauthorized},
 		{"SHA-256 without its name", map[string]string{"X-Hub-Signature-256": strings.TrimPrefix(vectorSignature, "sha256=")}, http.StatusUnauthorized},
 		{"SHA-256 in capitals", map[string]string{"X-Hub-Signature-256": strings.ToUpper(vectorSignature)}, http.StatusUnauthorized},
 		{"SHA-1 alone", map[string]string{"X-Hub-Signature-256": "", "X-Hub-Signature": vectorSHA1}, http.StatusUnauthorized},
-		{"SHA-1 beside a wrong SHA-256", map[string]string{"X-Hub-Signature-256": "sha256=00", "X-Hub-Signature": vectorSHA1}, http.StatusUnauthorized},
+		{"SHA-1 next to a wrong SHA-256", map[string]string{"X-Hub-Signature-256": "sha256=00", "X-Hub-Signature": vectorSHA1}, http.StatusUnauthorized},
 		{"no GUID", map[string]string{"X-GitHub-Delivery": ""}, http.StatusBadRequest},
 		{"a GUID with odd characters", map[string]string{"X-GitHub-Delivery": "../../etc/passwd"}, http.StatusBadRequest},
 		{"a GUID without an end", map[string]string{"X-GitHub-Delivery": strings.Repeat("a", 200)}, http.StatusBadRequest},
@@ -133,7 +133,7 @@ func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
 func TestRefusedWebhookIsLogged(t *testing.T) {
 	for name, row := range map[string]struct {
 		header map[string]string
-		words  []string // none where nothing is logged
+		words  []string // nil if nothing is logged
 	}{
 		"another secret": {map[string]string{"X-Hub-Signature-256": signed("{}")}, []string{"not signed with github.app.webhook_secret", "under Webhook", `"delivery":"a-b-c"`, `"event":"ping"`}},
 		"no secret":      {map[string]string{"X-Hub-Signature-256": ""}, []string{"webhook refused: it is not signed", "under Webhook", `"delivery":"a-b-c"`}},
@@ -171,14 +171,14 @@ func TestPayloadsOfMoreThan25MiBAreRefused(t *testing.T) {
 		want  int
 	}{
 		{"one byte more", MaxPayload + 1, true, http.StatusRequestEntityTooLarge},
-		{"one byte more, its length not told", MaxPayload + 1, false, http.StatusRequestEntityTooLarge},
+		{"one byte more, without a length", MaxPayload + 1, false, http.StatusRequestEntityTooLarge},
 		{"as much as GitHub sends", MaxPayload, true, http.StatusOK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := strings.Repeat("x", c.size)
 			var from io.Reader = strings.NewReader(body)
 			if !c.known {
-				from = io.MultiReader(from) // only a reader of a known kind has a length that is told
+				from = io.MultiReader(from) // hides the length, which net/http knows only for some readers
 			}
 			var store kept
 			w := newIngress(t, &store).post(t, from, map[string]string{"X-Hub-Signature-256": signed(body)})
@@ -246,7 +246,7 @@ func TestFormJSONIsParsed(t *testing.T) {
 	}
 	w = send(t, &store, body, map[string]string{"Content-Type": "application/x-www-form-urlencoded", "X-Hub-Signature-256": signed(body)})
 	if w.Code != http.StatusOK || len(store.list) != 1 || string(store.list[0].Payload) != `{"zen": "x"}` {
-		t.Errorf("answered %d %s, handed on %+v, want the JSON of the form", w.Code, w.Body, store.list)
+		t.Errorf("answered %d %s, stored %+v, want the JSON of the form", w.Code, w.Body, store.list)
 	}
 }
 
@@ -254,6 +254,6 @@ func TestFailingStoreAnswers503(t *testing.T) {
 	store := kept{err: errors.New("database is locked")}
 	w := send(t, &store, vectorBody, nil)
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "locked") {
-		t.Errorf("answered %d %s, want 503 that keeps the cause to itself", w.Code, w.Body)
+		t.Errorf("answered %d %s, want 503 without the cause", w.Code, w.Body)
 	}
 }

@@ -21,6 +21,10 @@ func issues(p *payload) []Activity {
 	return []Activity{it}
 }
 
+func watchLabel(who feedback.Actor, state string) *feedback.Remark {
+	return &feedback.Remark{Source: policy.FromLabel, Actor: who, Name: thread.WatchLabel, State: state}
+}
+
 // itself parses events of issues and pull requests.
 func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 	who := p.Sender
@@ -47,6 +51,12 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 		}}
 	case "labeled":
 		it.What = Remarked{Remark: &feedback.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}}
+	case "unlabeled":
+		if !thread.IsWatchLabel(p.Label.Name) {
+			it.What = noted(fmt.Sprintf("the %s was %s", what, p.Action))
+			return
+		}
+		it.What = Remarked{Remark: watchLabel(who, feedback.Removed)}
 	case "assigned", "review_requested":
 		r := feedback.Remark{Source: policy.FromAssignment, Actor: who, Name: "assigned"}
 		to := p.Given
@@ -54,7 +64,7 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 			r.Name, to = "asked for a review", p.Asked
 		}
 		if to == nil { // a team was requested
-			it.What = noted(fmt.Sprintf("the %s was %s, and nobody is named", what, p.Action))
+			it.What = noted(fmt.Sprintf("the %s was %s, and the payload names no user", what, p.Action))
 			return
 		}
 		r.To = *to

@@ -21,7 +21,7 @@ func TestRateLimitedDeliveryIsHandledLater(t *testing.T) {
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	d := w.newest()
 	if err := w.h.Deliver(t.Context(), d); err == nil {
-		t.Error("the delivery was handled although GitHub refused to say what its sender may do")
+		t.Error("the delivery was handled although GitHub refused to report its sender's permission")
 	}
 	due := func() bool {
 		claimed, err := w.Store.ClaimDeliveries(t.Context(), 1)
@@ -30,11 +30,11 @@ func TestRateLimitedDeliveryIsHandledLater(t *testing.T) {
 	}
 	w.Pass(15 * time.Minute)
 	if due() {
-		t.Error("it is tried again before GitHub wants to be asked")
+		t.Error("the delivery is due before GitHub's limit ends")
 	}
 	w.Pass(6 * time.Minute)
 	if !due() {
-		t.Error("it is not tried again when the limit has ended")
+		t.Error("the delivery is not due after the limit has ended")
 	}
 	w.Must(w.h.Deliver(t.Context(), w.newest()))
 	if got := w.newest(); got.State != thread.Handled || len(w.Judged(issue)) != 1 {

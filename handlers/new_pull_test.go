@@ -31,7 +31,7 @@ func TestRemarkOnANewPullRequestCounts(t *testing.T) {
 		}
 	}
 	if slices.Contains(got, "+ And I want a pony.") {
-		t.Error("somebody who may not write was heard")
+		t.Error("a remark by a user without write permission counts")
 	}
 	if t.Failed() {
 		t.Logf("judged: %q", got)

@@ -14,14 +14,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A webhook and the reconciliation may report the same remark in any order. So an event's key names the remark, not
-// the delivery. Only the webhook names an edit's editor.
+// A webhook and the reconciliation may report the same remark in any order. So a new text's key names
+// the text. Other events are keyed by delivery: only the webhook names an edit's editor.
 
 // Reconciled replaces a delivery's GUID in events of the reconciliation.
 const Reconciled = "reconciliation"
 
-// ReconciledEdit marks an edit that the reconciliation found without its editor. The event accepts nothing; the
-// edit's webhook is still judged later.
+// ReconciledEdit marks an edit that the reconciliation found without its editor. It is recorded as ignored;
+// if the edit's webhook arrives later, Pawl judges that.
 const ReconciledEdit = "reconciliation of an edit"
 
 // MadeKey returns the key of an original text; empty without an id. Edits are identified by delivery, since a text

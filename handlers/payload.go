@@ -25,6 +25,9 @@ type payload struct {
 	} `json:"installation"`
 	Changes struct {
 		Body *from `json:"body"`
+		Base *struct {
+			Ref from `json:"ref"`
+		} `json:"base"` // of a pull request
 		Repo struct {
 			Name from `json:"name"`
 		} `json:"repository"`
@@ -38,7 +41,7 @@ type payload struct {
 
 	Issue   issueOrPull         `json:"issue"`
 	Pull    issueOrPull         `json:"pull_request"`
-	Comment forge.ReviewComment `json:"comment"` // also of comments without a line
+	Comment forge.ReviewComment `json:"comment"` // also for comments that are not on a line
 	Review  forge.Review        `json:"review"`
 	Label   label               `json:"label"`
 	Given   *feedback.Actor     `json:"assignee"`
@@ -144,7 +147,7 @@ func (p *payload) about(i issueOrPull, pull bool) Activity {
 	return it
 }
 
-// About returns an activity on an issue, or on a pull request with its branches, without content.
+// About returns an activity whose What is unset. head and base are a pull request's branches; zero for an issue.
 func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) Activity {
 	return Activity{Repo: repo, Number: i.Number, URL: i.HTMLURL, created: i.Created, Snapshot: thread.Details{
 		Installation: repo.Installation, RepoID: repo.ID,
@@ -153,7 +156,7 @@ func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) A
 	}}
 }
 
-// text returns a comment or review as its writer's or editor's remark.
+// text returns a comment or review as a remark by the sender: its writer or, after an edit, its editor.
 func (p *payload) text(source policy.Source, c forge.Comment) *feedback.Remark {
 	was, hasWas := p.was()
 	return &feedback.Remark{

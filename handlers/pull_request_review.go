@@ -19,6 +19,9 @@ func pullRequestReview(p *payload) []Activity {
 	switch p.Action {
 	case "submitted", "edited":
 		return Reviewed(it, rv, p.text(policy.FromReview, rv.Comment))
+	case "dismissed":
+		it.What = dismissed{rv.ID, p.Sender.Login}
+		return []Activity{it}
 	}
 	it.What = noted("a review was " + p.Action)
 	return []Activity{it}
@@ -33,7 +36,7 @@ func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 	if rv.Node != "" { // without a node, no reaction is possible
 		it.Target = thread.Target{Kind: "review", ID: rv.ID, Node: rv.Node}
 	}
-	if r.Edited { // an edit does not change the time
+	if r.Edited { // an edit has its delivery's key, and no new verdict
 		return []Activity{it}
 	}
 	it.Key = MadeKey("review", rv.ID)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,10 +31,10 @@ func push(p *payload) (all []Activity) {
 		all = append(all, revertingPush(p)...)
 	}
 	moved.What = "base_moved"
-	return append(all, Activity{Repo: p.repo(), What: baseMoved{base: branch, change: moved}})
+	return append(all, Activity{Repo: p.repo(), What: baseMoved{base: branch, main: branch == p.Repo.DefaultBranch, change: moved}})
 }
 
-// decide wakes the threads of Pawl's open pull requests whose base has moved, once per policy.update_every.
+// decide wakes the threads of Pawl's and of watched open pull requests whose base has moved, once per policy.update_every.
 func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	every := h.Solver.Env.Current().Policy.UpdateEvery
 	if every <= 0 {
@@ -42,6 +43,9 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 	known, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name)
 	if err != nil || len(known) == 0 {
 		return "Pawl does not work on " + it.Repo.FullName(), err
+	}
+	if !b.concerns(ctx, h, known) {
+		return "Pawl follows no pull request into " + b.base, nil
 	}
 	pulls, err := h.Forge.PullRequests.Into(ctx, it.Repo, b.base)
 	if isAny(err, forge.ErrNotFound, forge.ErrForbidden, forge.ErrUninstalled) {
@@ -52,14 +56,11 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 	}
 	logged := 0
 	for _, p := range pulls {
-		if _, own := issueOfBranch(p.Head.Ref); !own {
-			continue
-		}
-		t, err := h.Store.Resolve(ctx, thread.ID{Owner: it.Repo.Owner, Name: it.Repo.Name, Number: p.Number})
+		t, follows, err := h.followed(ctx, it.Repo, p, known)
 		if err != nil {
 			return "", err
 		}
-		if t.Number == p.Number { // not in any log as Pawl's
+		if !follows {
 			continue
 		}
 		c, now := b.change, h.Now()
@@ -72,4 +73,29 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 		logged += n
 	}
 	return fmt.Sprintf("base_moved: logged for %d threads", logged), nil
+}
+
+// concerns reports whether a thread may have the branch as its base, to spare GitHub a request after most pushes. The
+// base of Pawl's own pull request is not in its thread's log: a user may have changed it.
+func (b baseMoved) concerns(ctx context.Context, h *Handlers, known []thread.ID) bool {
+	return b.main || slices.ContainsFunc(known, func(t thread.ID) bool {
+		_, state, err := thread.Load(ctx, h.Store, t)
+		return err != nil || state.Pull != 0 || state.Snapshot.BaseRef == b.base
+	})
+}
+
+// followed returns the thread of a pull request whose base Pawl follows: its own, or a watched one.
+func (h *Handlers) followed(ctx context.Context, repo forge.Repo, p forge.Pull, known []thread.ID) (t thread.ID, is bool, err error) {
+	t, err = h.Store.Resolve(ctx, thread.ID{Owner: repo.Owner, Name: repo.Name, Number: p.Number})
+	if err != nil {
+		return t, false, err
+	}
+	if _, own := issueOfBranch(p.Head.Ref); own && t.Number != p.Number { // in a log as Pawl's
+		return t, true, nil
+	}
+	if !slices.Contains(known, t) {
+		return t, false, nil
+	}
+	_, state, err := thread.Load(ctx, h.Store, t)
+	return t, err == nil && state.Watching(), nil
 }

@@ -40,16 +40,16 @@ func (h *holding) Append(ctx context.Context, t thread.ID, wake bool, events ...
 	return h.Store.Append(ctx, t, wake, events...)
 }
 
-// told returns the webhook of ada's comment.
-type told struct {
+// commentEvent is a webhook about a comment by ada.
+type commentEvent struct {
 	id           int64
 	action, text string
-	second       int    // since the others began
-	was          string // the text before an edit; "before" where it is empty
-	sender       string // JSON; ada where it is empty
+	second       int    // after began
+	was          string // the text before an edit; empty means "before"
+	sender       string // JSON; empty means ada
 }
 
-func (w *house) tell(h *Handlers, issue thread.ID, guid string, c told, began time.Time) error {
+func (w *house) tell(h *Handlers, issue thread.ID, guid string, c commentEvent, began time.Time) error {
 	installation, err := w.GitHub.InstallationID(houseRepo)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (w *house) tell(h *Handlers, issue thread.ID, guid string, c told, began ti
 }
 
 // judged lets another worker judge a comment. It appends the result when write is called.
-func (w *house) judged(issue thread.ID, guid string, c told, began time.Time) (write func()) {
+func (w *house) judged(issue thread.ID, guid string, c commentEvent, began time.Time) (write func()) {
 	slow := &holding{Store: w.Store, guid: guid, judged: make(chan struct{}), write: make(chan struct{})}
 	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
 	done := make(chan error, 1)
@@ -71,7 +71,7 @@ func (w *house) judged(issue thread.ID, guid string, c told, began time.Time) (w
 	}
 }
 
-func (c told) payload(issue int, installation int64, began time.Time) []byte {
+func (c commentEvent) payload(issue int, installation int64, began time.Time) []byte {
 	const ada = `{"id": 1001, "login": "ada", "type": "User"}`
 	return fmt.Appendf(nil, `{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": %q}},
 		"comment": {"id": %d, "body": %q, "user": %s, "updated_at": %q},
@@ -83,20 +83,20 @@ func (c told) payload(issue int, installation int64, began time.Time) []byte {
 func TestNewerTextCountsInAnyOrder(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		older, newer told
-		want         []string // is left to work on
+		older, newer commentEvent
+		want         []string // the open requests' texts
 		pinned       string
 		stopped      bool
 	}{
-		{name: "a comment and its edit", older: told{id: 1, action: "created", text: "/pawl solve old", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve new", second: 2}, want: []string{"new"}},
-		{name: "in the same second", older: told{id: 1, action: "created", text: "/pawl solve old", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve new", second: 1}, want: []string{"new"}},
-		{name: "two edits", older: told{id: 1, action: "edited", text: "/pawl solve old", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve new", second: 2}, want: []string{"new"}},
-		{name: "two comments", older: told{id: 1, action: "created", text: "/pawl solve one", second: 1}, newer: told{id: 2, action: "created", text: "/pawl solve two", second: 2}, want: []string{"two", "one"}},
-		{name: "an order and its stop", older: told{id: 1, action: "created", text: "/pawl solve", second: 1}, newer: told{id: 2, action: "created", text: "/pawl stop", second: 2}, want: []string{""}, stopped: true},
-		{name: "a stop and the order after it", older: told{id: 1, action: "created", text: "/pawl stop", second: 1}, newer: told{id: 2, action: "created", text: "/pawl solve", second: 2}, want: []string{""}},
-		{name: "an order that is edited to a stop", older: told{id: 1, action: "created", text: "/pawl solve", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl stop", second: 2}, want: []string{""}, stopped: true},
-		{name: "a stop that is edited to an order", older: told{id: 1, action: "created", text: "/pawl stop", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve", second: 1}, want: []string{""}},
-		{name: "two choices of a backend", older: told{id: 1, action: "created", text: "/pawl use one", second: 1}, newer: told{id: 2, action: "created", text: "/pawl use two", second: 2}, pinned: "two"},
+		{name: "a comment and its edit", older: commentEvent{id: 1, action: "created", text: "/pawl solve old", second: 1}, newer: commentEvent{id: 1, action: "edited", text: "/pawl solve new", second: 2}, want: []string{"new"}},
+		{name: "in the same second", older: commentEvent{id: 1, action: "created", text: "/pawl solve old", second: 1}, newer: commentEvent{id: 1, action: "edited", text: "/pawl solve new", second: 1}, want: []string{"new"}},
+		{name: "two edits", older: commentEvent{id: 1, action: "edited", text: "/pawl solve old", second: 1}, newer: commentEvent{id: 1, action: "edited", text: "/pawl solve new", second: 2}, want: []string{"new"}},
+		{name: "two comments", older: commentEvent{id: 1, action: "created", text: "/pawl solve one", second: 1}, newer: commentEvent{id: 2, action: "created", text: "/pawl solve two", second: 2}, want: []string{"two", "one"}},
+		{name: "a command and its stop", older: commentEvent{id: 1, action: "created", text: "/pawl solve", second: 1}, newer: commentEvent{id: 2, action: "created", text: "/pawl stop", second: 2}, want: []string{""}, stopped: true},
+		{name: "a stop and a later command", older: commentEvent{id: 1, action: "created", text: "/pawl stop", second: 1}, newer: commentEvent{id: 2, action: "created", text: "/pawl solve", second: 2}, want: []string{""}},
+		{name: "a command that is edited to a stop", older: commentEvent{id: 1, action: "created", text: "/pawl solve", second: 1}, newer: commentEvent{id: 1, action: "edited", text: "/pawl stop", second: 2}, want: []string{""}, stopped: true},
+		{name: "a stop that is edited to a command", older: commentEvent{id: 1, action: "created", text: "/pawl stop", second: 1}, newer: commentEvent{id: 1, action: "edited", text: "/pawl solve", second: 1}, want: []string{""}},
+		{name: "two choices of a backend", older: commentEvent{id: 1, action: "created", text: "/pawl use one", second: 1}, newer: commentEvent{id: 2, action: "created", text: "/pawl use two", second: 2}, pinned: "two"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newHouse(t)
@@ -114,17 +114,17 @@ func TestNewerTextCountsInAnyOrder(t *testing.T) {
 				}
 			}
 			if fmt.Sprint(left) != fmt.Sprint(c.want) || state.Pinned != c.pinned || (state.Stopped != "") != c.stopped {
-				t.Errorf("left to work on are %q, pinned %q, stopped %q; want %q, %q, %v", left, state.Pinned, state.Stopped, c.want, c.pinned, c.stopped)
+				t.Errorf("open requests %q, pinned %q, stopped %q; want %q, %q, %v", left, state.Pinned, state.Stopped, c.want, c.pinned, c.stopped)
 			}
 		})
 	}
 }
 
-// Nobody knows of the closing when the command is judged, but the log has it before the command.
+// The closing is logged after the command is judged and before it is appended.
 func TestCommandOnAClosingThreadAsksForNothing(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
-	retry := told{id: 1, action: "created", text: "/pawl retry", second: 1}
+	retry := commentEvent{id: 1, action: "created", text: "/pawl retry", second: 1}
 	write := w.judged(issue, "slow", retry, w.Now().UTC().Truncate(time.Second))
 	w.Pass(10 * time.Second)
 	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))
@@ -153,6 +153,6 @@ func TestAPanicFailsItsDeliveryOnly(t *testing.T) {
 		t.Fatal("no error")
 	}
 	if d := w.newest(); d.State != thread.Failed || !strings.Contains(d.Note, "panic: index out of range") || !strings.Contains(d.Note, "race_test.go") {
-		t.Errorf("it is %s (%s), want it failed, to be tried again, with where it panicked", d.State, d.Note)
+		t.Errorf("the delivery is %s (%s), want failed with the place of the panic", d.State, d.Note)
 	}
 }

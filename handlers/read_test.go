@@ -84,11 +84,11 @@ func TestNoPayloadMakesAHandlerPanic(t *testing.T) {
 		}
 		activities, err := read(payload, readers[rapid.SampledFrom(slices.Sorted(maps.Keys(readers))).Draw(t, "event")])
 		if err != nil && len(activities) > 0 {
-			t.Fatalf("%d activities beside the error %v", len(activities), err)
+			t.Fatalf("%d activities in addition to the error %v", len(activities), err)
 		}
 		for _, h := range activities {
 			if h.What == nil {
-				t.Fatalf("it tells nothing: %+v", h)
+				t.Fatalf("the activity has no content: %+v", h)
 			}
 		}
 	})
@@ -215,7 +215,7 @@ func TestTransferIsARename(t *testing.T) {
 func TestIrrelevantEventsAreNotRead(t *testing.T) {
 	h := new(Handlers)
 	if h.Reads("check_run", "created") || h.Reads("check_suite", "requested") || h.Reads("ping", "") {
-		t.Error("what says nothing is read")
+		t.Error("an irrelevant event is read")
 	}
 	if !h.Reads("check_run", "completed") {
 		t.Error("a finished check run is not read")

@@ -124,7 +124,7 @@ func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Act
 	app, err := h.Forge.Apps.Get(ctx)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("who this App is: %w", err)
+		return "", fmt.Errorf("look up the App: %w", err)
 	case it.Number == t.Number && !s.Snapshot.Pull:
 		return "it names an issue, not a pull request", nil
 	case app.BotID != 0 && by.ID == app.BotID:
@@ -209,13 +209,13 @@ const refusedKey = "refused"
 // maxRefused limits such replies in 24 hours: anyone may write to a public repository.
 const maxRefused = 100
 
-// reply returns the reply to an ignored remark. Refused is posted once a day per user, NoOrder once per thread, others
+// reply returns the reply to an ignored remark. Refused is posted once a day per user, NotACommand once per thread, others
 // each time.
 func (h *Handlers) reply(ctx context.Context, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	e := thread.NewEvent{Kind: thread.KindQuestion, At: h.Now()}
-	switch f.Command = j.Tell; j.Tell {
-	case feedback.NoOrder:
-		e.Key = fmt.Sprintf("%s:%d", j.Tell, it.Number)
+	switch f.Command = j.Reply; j.Reply {
+	case feedback.NotACommand:
+		e.Key = fmt.Sprintf("%s:%d", j.Reply, it.Number)
 	case feedback.Refused:
 		if first, err := h.firstToday(ctx, f.By); !first || err != nil {
 			return nil, err
@@ -229,20 +229,20 @@ func (h *Handlers) reply(ctx context.Context, it Activity, f thread.Feedback, j 
 // firstToday reports whether the user got no such reply in the last 24 hours, and stores this one.
 func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bool, err error) {
 	err = h.Store.UpdateShared(ctx, refusedKey, func(now time.Time, old []byte) []byte {
-		told := map[int64]time.Time{}
-		_ = json.Unmarshal(old, &told) // an unreadable value counts as empty
-		for id, at := range told {
+		replied := map[int64]time.Time{}
+		_ = json.Unmarshal(old, &replied) // an unreadable value counts as empty
+		for id, at := range replied {
 			if now.Sub(at).Abs() >= 24*time.Hour {
-				delete(told, id)
+				delete(replied, id)
 			}
 		}
-		_, known := told[who.ID]
-		first = !known && len(told) < maxRefused
+		_, known := replied[who.ID]
+		first = !known && len(replied) < maxRefused
 		if !first {
 			return nil
 		}
-		told[who.ID] = now
-		next, _ := json.Marshal(told) // always marshals
+		replied[who.ID] = now
+		next, _ := json.Marshal(replied) // always marshals
 		return next
 	})
 	return first, err

@@ -110,7 +110,7 @@ func TestUntrackedReviewsAreNoSignals(t *testing.T) {
 	w.Must(err)
 	w.wantSignals(thread.ID{Owner: "acme", Name: "widgets", Number: n})
 	if calls := w.GitHub.Calls(); calls["GET /repos/{owner}/{repo}/collaborators/{login}/permission"] != 0 {
-		t.Errorf("asked %v, want no permission", calls)
+		t.Errorf("requests %v, want none for a permission", calls)
 	}
 }
 

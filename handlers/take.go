@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Decide decides about one activity and appends its event. guid is its delivery, Reconciled, or another source. The
+// Decide handles one activity and appends its event. guid is its delivery, Reconciled, or another source. The
 // note is a short result.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
 	if it.What == nil {
@@ -48,7 +48,7 @@ func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid str
 	return h.remark(ctx, t, state, it, r.Remark, guid)
 }
 
-// decide appends a change if Pawl works on the thread.
+// decide appends a change if Pawl has worked on the thread.
 func (c Changed) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	it, c, err := h.byCommit(ctx, it, c)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c Changed) decide(ctx context.Context, h *Handlers, it Activity, guid stri
 	if t.Number <= 0 {
 		return noThread, nil
 	}
-	if !state.Tracked() {
+	if !state.Worked() {
 		return untracked(t), nil
 	}
 	return h.change(ctx, t, state, it, c, guid)
@@ -116,7 +116,7 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 	}
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
-		return t, fmt.Errorf("who this App is: %w", err)
+		return t, fmt.Errorf("look up the App: %w", err)
 	}
 	if !strings.EqualFold(it.Snapshot.Author, app.Slug+"[bot]") {
 		return t, nil
@@ -165,8 +165,8 @@ func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it A
 	return c.What, err
 }
 
-// onPull turns the end or reopening of an issue's pull request into the thread's change. The note says why it does
-// not count.
+// onPull turns the end or reopening of an issue's pull request into the thread's change. The note says why the
+// change does not count.
 func (it Activity) onPull(t thread.ID, s thread.State, c *thread.Change) (note string, err error) {
 	switch c.What {
 	case "closed", "merged", "reopened":
@@ -176,7 +176,7 @@ func (it Activity) onPull(t thread.ID, s thread.State, c *thread.Change) (note s
 	act, begun := s.Acts[thread.ActPull]
 	opening := begun && !act.Done
 	if it.newPull && opening {
-		return "", fmt.Errorf("pull request #%d was %s before the log of %s names it; the delivery is retried", it.Number, c.What, t)
+		return "", fmt.Errorf("pull request #%d was %s before the log of %s recorded it; Pawl retries the delivery", it.Number, c.What, t)
 	}
 	if it.Number != s.Pull && c.What != "reopened" {
 		return "the closed pull request is not the thread's", nil
@@ -228,12 +228,12 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		return "", err
 	}
 	// The last commit's checks also grade its attempt.
-	worth := f.Check != "" && f.SHA == s.Head && !j.Own
+	worth := f.Check != "" && f.SHA == s.CheckedHead() && !j.Own
 	wake := j.Accepted || worth || len(logged) > 1 || s.TakenBack(f)
 	_, err = h.Store.Append(ctx, t, wake, logged...)
 	level := zerolog.InfoLevel
 	if j.Own {
-		level = zerolog.DebugLevel // Pawl's own texts return often
+		level = zerolog.DebugLevel // Pawl's own texts often come back as webhooks
 	}
 	kind := logged[0].Kind
 	h.Log.WithLevel(level).Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
@@ -242,7 +242,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 
 // forgettable reports whether an ignored remark stays out of the log unless it names Pawl.
 func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool {
-	if j.Accepted || j.Tell != "" {
+	if j.Accepted || j.Reply != "" {
 		return false
 	}
 	return !s.Tracked() || r.Source == policy.FromAssignment
@@ -252,6 +252,7 @@ func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedb
 	f := it.feedback(r)
 	f.Reason, f.Own, f.Command, f.Mention, f.Pin = j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
 	f.Severity = feedback.Severity(*r)
+	f.Standing = r.State == feedback.Present
 	f.Text, f.Raw, f.Description = j.Text, r.Text, j.Description
 	if j.Own {
 		// The log has the act, and GitHub the text.
@@ -289,15 +290,15 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 		paused.Key = it.Key
 		e = paused
 	}
-	if j.Tell != "" {
-		told, err := h.reply(ctx, it, f, j)
-		return append([]thread.NewEvent{e}, told...), err
+	if j.Reply != "" {
+		replies, err := h.reply(ctx, it, f, j)
+		return append([]thread.NewEvent{e}, replies...), err
 	}
 	if entry.Question == nil {
 		return []thread.NewEvent{e}, nil
 	}
-	told := thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: *entry.Question}
-	return []thread.NewEvent{e, told}, nil
+	answer := thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: *entry.Question}
+	return []thread.NewEvent{e, answer}, nil
 }
 
 // Entry is a judged remark in the log: feedback, a control, a question, or ignored.
@@ -329,15 +330,17 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	} else {
 		switch policy.CommandNamed(f.Command).Effect {
 		case policy.Controls:
-			order := f
-			order.Backend = word
-			e = Entry{Kind: thread.KindControl, Data: order}
+			command := f
+			if f.Command == "use" {
+				command.Backend = word
+			}
+			e = Entry{Kind: thread.KindControl, Data: command}
 		case policy.Answers:
 			e = question(f, word)
 		default:
 		}
 	}
-	if e.Kind != thread.KindQuestion && needsAnswer(s, f.Command, b) {
+	if e.Kind != thread.KindQuestion && needsAnswer(s, f, b) {
 		f.Word = word
 		e.Question = &f
 	}
@@ -350,8 +353,8 @@ func question(f thread.Feedback, word string) Entry {
 	return Entry{Kind: thread.KindQuestion, Data: f}
 }
 
-// unknownBackend returns the backend that a remark chooses if the server does not have it. A use without a name is
-// also unknown.
+// unknownBackend returns the backend that a remark chooses if the server does not have it. A use command without
+// a name also counts as unknown.
 func unknownBackend(f thread.Feedback, word string, b Backends) (name string, unknown bool) {
 	if f.Command == "use" && !b.Known(word) {
 		return word, true
@@ -362,13 +365,13 @@ func unknownBackend(f thread.Feedback, word string, b Backends) (name string, un
 	return "", false
 }
 
-// pointless reports whether a command lacks its object: a pull request, a question, or a plan.
+// pointless reports whether a command lacks its object: a pull request, a text, or a plan.
 func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
 	switch f.Command {
-	case "update":
+	case "update", "watch":
 		return s.Pull == 0 && !onPull
-	case "ask":
-		return strings.TrimSpace(f.Text) == ""
+	case "ask", "steer":
+		return strings.TrimSpace(feedback.Visible(f.Text)) == ""
 	case "go":
 		made, _ := s.Plan()
 		return made == nil
@@ -377,12 +380,14 @@ func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
 }
 
 // needsAnswer reports whether a command's effect is invisible to its writer or smaller than expected.
-func needsAnswer(s thread.State, command string, b Backends) bool {
-	switch command {
+func needsAnswer(s thread.State, f thread.Feedback, b Backends) bool {
+	switch f.Command {
 	case "use":
 		return true
 	case "stop":
-		return !s.Open()
+		return !s.Open() && !s.Watching()
+	case "unwatch":
+		return !s.Watching() && f.Source != policy.FromLabel
 	case "escalate":
 		return !b.Escalates()
 	}
@@ -398,7 +403,7 @@ func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r
 		return "", err
 	}
 	if last, ok := Texts(events)[identity(it.feedback(r))]; ok && Same(last, r.Text) {
-		return "a webhook brought it meanwhile", nil
+		return "a webhook reported the edit in the meantime", nil
 	}
 	f := it.feedback(r)
 	f.Delivery, f.Reason, f.Raw = ReconciledEdit, editorUnknown, r.Text
@@ -429,7 +434,7 @@ func brief(f thread.Feedback) thread.Feedback {
 func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (feedback.Judgement, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
-		return feedback.Judgement{}, fmt.Errorf("who this App is: %w", err)
+		return feedback.Judgement{}, fmt.Errorf("look up the App: %w", err)
 	}
 	scene := feedback.Scene{
 		Self:        feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn},
@@ -441,8 +446,8 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		ClosedSince: s.ClosedSince(it.MadeAt),
 		Working:     s.Open(),
 		OwnPull:     it.newPull || s.Pull != 0 && s.Pull == it.Number,
-		Asked:       awaitsAnswer(s.Decision),
-		Head:        s.Head,
+		Asked:       s.Tracked() && awaitsAnswer(s.Decision),
+		Head:        s.CheckedHead(),
 		Known:       s.Known,
 		Said:        s.Said,
 		Own:         s.Own,
@@ -506,7 +511,7 @@ func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, er
 	case isAny(err, forge.ErrNotFound, forge.ErrGone, forge.ErrForbidden, forge.ErrUninstalled), errors.As(err, &moved):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("whether %s#%d is open: %w", it.Repo.FullName(), it.Number, err)
+		return "", fmt.Errorf("look up whether %s#%d is open: %w", it.Repo.FullName(), it.Number, err)
 	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // closing with a comment makes the comment first, in the same second
 		return "the thread was closed", nil
 	}

@@ -58,12 +58,12 @@ func TestClosingIsLookedUpOnce(t *testing.T) {
 	w.Writes(n, "mallory", "/pawl solve")
 	w.Writes(n, "ada", "/pawl status")
 	if asked := w.GitHub.Calls()[issueRoute]; asked != 0 {
-		t.Errorf("it was asked %d times before anybody asked for work who may", asked)
+		t.Errorf("GitHub was asked %d times before a permitted user asked for work", asked)
 	}
 	w.Writes(n, "ada", "/pawl solve")
 	w.Writes(n, "ada", "/pawl solve more")
 	if asked := w.GitHub.Calls()[issueRoute]; asked != 1 {
-		t.Errorf("it was asked %d times, want once, at the first order", asked)
+		t.Errorf("GitHub was asked %d times, want once, at the first command", asked)
 	}
 }
 
@@ -76,8 +76,8 @@ func TestCommandBeforeClosingIsIgnored(t *testing.T) {
 	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))
 	w.Handle()
 	before := len(w.Judged(issue))
-	w.Must(w.tell(w.h, issue, "late", told{id: 1, action: "created", text: "/pawl retry", second: 1}, began))
-	w.Must(w.tell(w.h, issue, "after", told{id: 2, action: "created", text: "/pawl retry now", second: 60}, began))
+	w.Must(w.tell(w.h, issue, "late", commentEvent{id: 1, action: "created", text: "/pawl retry", second: 1}, began))
+	w.Must(w.tell(w.h, issue, "after", commentEvent{id: 2, action: "created", text: "/pawl retry now", second: 60}, began))
 	want := []string{"- /pawl retry: the thread was closed by ada after it was made", "+ /pawl retry now"}
 	if got := w.Judged(issue)[before:]; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("judged %q, want %q", got, want)

@@ -42,8 +42,8 @@ func TestOlderVersionCountsWithoutANewerOne(t *testing.T) {
 			w.Handle()
 			before := len(w.Judged(issue))
 			began := w.Now().UTC().Truncate(time.Second)
-			older := told{id: 4711, action: "created", text: "/pawl solve"}
-			newer := told{id: 4711, action: "edited", was: "/pawl solve", text: "/pawl solve more", second: 1, sender: c.editor}
+			older := commentEvent{id: 4711, action: "created", text: "/pawl solve"}
+			newer := commentEvent{id: 4711, action: "edited", was: "/pawl solve", text: "/pawl solve more", second: 1, sender: c.editor}
 			w.Must(w.tell(w.h, issue, "newer", newer, began))
 			w.Must(w.tell(w.h, issue, "older", older, began))
 			w.Must(w.tell(w.h, issue, "older", older, began))
@@ -65,7 +65,7 @@ func TestUninstalledAppGivesNoPermission(t *testing.T) {
 	w.Must(w.GitHub.Uninstall(houseRepo))
 	w.Handle()
 	for guid, id := range map[string]int64{"gone": installation, "unknown": installation + 1000, "none": 0} {
-		command := told{id: 4711, action: "created", text: "/pawl solve"}
+		command := commentEvent{id: 4711, action: "created", text: "/pawl solve"}
 		note, err := handleComment(t.Context(), w.h, guid, command.payload(issue.Number, id, w.Now().UTC()))
 		if err != nil || !strings.Contains(note, "installed") {
 			t.Errorf("installation %s: %q, %v; want that the App is not installed", guid, note, err)
@@ -82,7 +82,7 @@ func TestEditsWithinOneSecondAreSeparate(t *testing.T) {
 	was := "/pawl retry"
 	for i, text := range []string{"/pawl resume", "/pawl retry", "/pawl resume"} {
 		for range 2 { // and the queue tries each again
-			w.Must(w.tell(w.h, issue, fmt.Sprint("guid-", i), told{id: id, action: "edited", was: was, text: text}, made))
+			w.Must(w.tell(w.h, issue, fmt.Sprint("guid-", i), commentEvent{id: id, action: "edited", was: was, text: text}, made))
 		}
 		was = text
 	}

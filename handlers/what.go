@@ -34,6 +34,7 @@ type (
 
 	// baseMoved is a push to a branch that may be the base of Pawl's open pull requests.
 	baseMoved struct {
+		main   bool // the default branch
 		base   string
 		change thread.Change
 	}
@@ -41,7 +42,13 @@ type (
 	// configured is a commit that may change the repository's configuration.
 	configured struct {
 		commit string
-		base   string // to compare with; empty if the commit changes it
+		base   string // the commit to compare with; empty if the commit itself changes the file
+	}
+
+	// dismissed is a review that no longer counts.
+	dismissed struct {
+		review int64
+		by     string
 	}
 
 	// signedOut is a user's revoked login.
@@ -53,6 +60,28 @@ type (
 
 func (n noted) decide(context.Context, *Handlers, Activity, string) (string, error) {
 	return string(n), nil
+}
+
+// decide withdraws the review's request. A watch looks again.
+func (d dismissed) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
+	t, state, err := h.locate(ctx, &it)
+	if err != nil {
+		return "", err
+	}
+	var events []thread.NewEvent
+	gone := thread.Withdrawn{Seqs: state.Reviewed(d.review), Reason: "the review was dismissed by " + d.by}
+	if len(gone.Seqs) > 0 {
+		events = append(events, thread.NewEvent{Key: "dismissed:" + guid, Kind: thread.KindWithdrawn, At: h.Now(), Data: gone})
+	}
+	if state.Watched() {
+		change := thread.Change{What: "dismissed", By: d.by, Number: it.Number, Delivery: guid}
+		events = append(events, thread.NewEvent{Key: "review_dismissed:" + guid, Kind: thread.KindThread, At: h.Now(), Data: change})
+	}
+	if len(events) == 0 {
+		return "the dismissed review asks for nothing", nil
+	}
+	_, err = h.Store.Append(ctx, t, true, events...)
+	return gone.Reason, err
 }
 
 func (s signedOut) decide(ctx context.Context, h *Handlers, _ Activity, _ string) (string, error) {

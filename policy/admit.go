@@ -46,7 +46,7 @@ func (f Facts) startOn(b Backend, d Decision) Decision {
 }
 
 // candidates lists the pinned backend, else the rule's choice, else all in configured order. Each backend's accounts
-// follow by headroom. Failing ones come last.
+// follow by headroom. Failing backends come last.
 func (f Facts) candidates(d Decision) []Backend {
 	all := f.byHeadroom()
 	for _, name := range []string{f.Pinned, d.Backend} {
@@ -92,8 +92,8 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	return Reason{}, false
 }
 
-// hold is a reason why a backend cannot start now, with its end and its rule. Without a rule, only a user can end it.
-// No user overrides a firm one.
+// hold is a reason why a backend cannot start now, with its end and its rule. Only a user's command ends a hold without
+// a rule. No command overrides a firm hold.
 type hold struct {
 	why   Reason
 	until time.Time
@@ -102,7 +102,7 @@ type hold struct {
 }
 
 func (f Facts) held(b Backend) *hold {
-	if full, by := b.Day.Full(); full != "" { // its end is unknown
+	if full, by := b.Day.Full(); full != "" { // the time of the next room is unknown
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by, firm: true}
 	}
 	if h := f.heldByHeadroom(b); h != nil {
@@ -176,7 +176,7 @@ func (b Backend) ranAway() Reason {
 	return Reason{Rule: RuleRunaway, Text: why}
 }
 
-// damaged holds the account only: other accounts' breakers can be read.
+// damaged names only the account, because other accounts' breakers can be read.
 func (b Backend) damaged() Reason {
 	return Reason{Rule: RuleNoBackend, Text: fmt.Sprintf("account %s: %s", b.Account, b.Breaker.Damage)}
 }
@@ -300,7 +300,7 @@ func (f Facts) backend(name string) Backend {
 	return Backend{}
 }
 
-// backendOf returns an attempt's backend on its account, or zero.
+// backendOf returns an attempt's backend on its account, or the zero value.
 func (f Facts) backendOf(a Attempt) Backend {
 	for _, b := range f.Backends {
 		if b.Name == a.Backend && b.Account == a.Account {

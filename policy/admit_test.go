@@ -20,27 +20,27 @@ func TestLimitedAccountNeedsAUsersCommand(t *testing.T) {
 	read(t, []sentence{
 		{"new feedback tries again after one limit", given().limited(1, reset).alone().asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"but where Pawl may wait, it waits", given().limited(1, reset).alone().asked("").continuing(),
+		{"with auto-continue, new feedback waits for the reset", given().limited(1, reset).alone().asked("").continuing(),
 			Decision{Action: DoWait, Rule: "usage_limit", Until: reset}},
-		{"unless a person insists", given().limited(1, reset).alone().asked("resume").continuing(),
+		{"a user's command does not wait for the reset", given().limited(1, reset).alone().asked("resume").continuing(),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"an account that works comes first", given().limited(1, reset).asked(""),
+		{"a working account comes first", given().limited(1, reset).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "claude"}},
-		{"the limited one comes all the same when a person pinned it", given().limited(1, reset).asked("").with(func(f *Facts) { f.Pinned = "codex" }),
+		{"a pinned backend is tried although its account is limited", given().limited(1, reset).asked("").with(func(f *Facts) { f.Pinned = "codex" }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"a run that went over to another backend stays there", given(atLimit(reset), moved).limited(1, reset),
+		{"a run that changed its backend keeps the new one", given(atLimit(reset), moved).limited(1, reset),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "claude"}},
-		{"a run that goes on by itself does not call it", given(timedOut()).limited(1, never).alone(),
+		{"a run without new feedback does not try a limited account", given(timedOut()).limited(1, never).alone(),
 			Decision{Action: DoStop, Rule: "no_backend", Reasons: wanted("account main: 1 × usage_limit in a row")}},
-		{"after three, new feedback does not call", given().limited(3, reset).alone().asked(""),
+		{"after three limits, new feedback does not try the account", given().limited(3, reset).alone().asked(""),
 			Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
-		{"after three with a known reset, nobody calls", given().limited(3, reset).alone().asked("resume", "retry", "escalate", "solve"),
+		{"after three limits with a known reset, commands do not try the account", given().limited(3, reset).alone().asked("resume", "retry", "escalate", "solve"),
 			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: wanted("3 × usage_limit in a row")}},
-		{"after three with an unknown reset, a person may try", given().limited(3, never).alone().asked("resume"),
+		{"after three limits with an unknown reset, a resume tries the account", given().limited(3, never).alone().asked("resume"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"after three with an unknown reset, a remark may not", given().limited(3, never).alone().asked("solve", ""),
+		{"after three limits with an unknown reset, a remark does not try the account", given().limited(3, never).alone().asked("solve", ""),
 			Decision{Action: DoStop, Rule: "usage_limit_breaker"}},
-		{"after the reset everybody may", given().limited(3, reset).alone().asked("").with(func(f *Facts) { f.Now = reset }),
+		{"after the reset, any feedback tries the account", given().limited(3, reset).alone().asked("").with(func(f *Facts) { f.Now = reset }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }
@@ -51,8 +51,8 @@ func TestThreeRejectedLoginsNeedTheOperator(t *testing.T) {
 	}
 	read(t, []sentence{
 		{"new feedback tries again after two", rejected(2).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"but not after three", rejected(3).asked(""), Decision{Action: DoStop, Rule: "auth_breaker"}},
-		{"unless a person says that the login was renewed", rejected(3).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"new feedback does not try again after three", rejected(3).asked(""), Decision{Action: DoStop, Rule: "auth_breaker"}},
+		{"a retry tries again after three", rejected(3).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }
 
@@ -74,7 +74,7 @@ func TestAttemptWaitsForTheFirstFreeBackend(t *testing.T) {
 		{"the cooldown of a limited account when that is later", held(func(codex, claude *Backend) {
 			codex.Breaker, codex.Cooldown.Until, claude.Breaker = limit(1, 1), at(2), limit(3, 1)
 		}), Decision{Action: DoWait, Rule: "cooldown", Until: at(2)}},
-		{"an open breaker is not waited for", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(1, 4) }),
+		{"a limited account before an open breaker", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(1, 4) }),
 			Decision{Action: DoWait, Rule: "usage_limit", Until: at(4)}},
 		{"two open breakers end the run", held(func(codex, claude *Backend) { codex.Breaker, claude.Breaker = limit(3, 1), limit(4, 2) }),
 			Decision{Action: DoStop, Rule: "usage_limit_breaker", Reasons: wanted("account main: 3", "account spare: 4")}},
@@ -86,9 +86,9 @@ func TestRestartWaitCountsFromTheLastAttempt(t *testing.T) {
 	read(t, []sentence{
 		{"the tenth restart does not wait", given(many(10, timedOut(), timedOut())...), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"the eleventh waits two seconds", eleventh, Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second), Reasons: wanted("restart 11 waits 2s")}},
-		{"a person's new words end that", eleventh.asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"nothing else does", untyped(eleventh.asked("resume")), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second)}},
-		{"and then starts", eleventh.with(func(f *Facts) { f.Now = noon.Add(2 * time.Second) }), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"a user's new words end the wait", eleventh.asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"a repeated command does not end the wait", untyped(eleventh.asked("resume")), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(2 * time.Second)}},
+		{"the eleventh starts after its wait", eleventh.with(func(f *Facts) { f.Now = noon.Add(2 * time.Second) }), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
 		{"the thirtieth waits five minutes", given(many(30, timedOut(), timedOut())...), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(5 * time.Minute)}},
 	})
 }

@@ -14,21 +14,21 @@ func TestLastMessageIsParsed(t *testing.T) {
 		message string
 		want    Answer
 	}{
-		"nothing":    {"", Answer{}},
-		"only words": {"I added a line.\n\nIt works.", Answer{Text: "I added a line.\n\nIt works."}},
-		"all of it": {"TITLE: fix: keep  the port\r\nI did it.\nLEFT OUT: the docs, since there are none\nREMARK 3000000001: done as you say\nREMARK 3000000002 DECLINED: it would break b.go\nQUESTION: shall 8080 go?\n",
+		"nothing":   {"", Answer{}},
+		"only text": {"I added a line.\n\nIt works.", Answer{Text: "I added a line.\n\nIt works."}},
+		"every field": {"TITLE: fix: keep  the port\r\nI did it.\nLEFT OUT: the docs, since there are none\nREMARK 3000000001: done as you say\nREMARK 3000000002 DECLINED: it would break b.go\nQUESTION: shall 8080 go?\n",
 			Answer{Title: "fix: keep the port", Question: "shall 8080 go?", LeftOut: []string{"the docs, since there are none"}, Text: "I did it.",
 				Remarks: []RemarkAnswer{{3000000001, "done as you say", false}, {3000000002, "it would break b.go", true}}}},
 		"a decline":                  {"DECLINED: it contradicts itself\nBoth cannot be.", Answer{Declined: "it contradicts itself", Text: "DECLINED: it contradicts itself\nBoth cannot be."}},
 		"in a block of code":         {"```\nTITLE: an example\n```\nDone.", Answer{Text: "```\nTITLE: an example\n```\nDone."}},
-		"in one of tildes":           {"~~~go\nTITLE: an example\n```\nQUESTION: none\n~~~\nTITLE: a title", Answer{Text: "~~~go\nTITLE: an example\n```\nQUESTION: none\n~~~", Title: "a title"}},
-		"a shorter fence within":     {"````\n```\nTITLE: an example\n```\n````\nLEFT OUT: it", Answer{Text: "````\n```\nTITLE: an example\n```\n````", LeftOut: []string{"it"}}},
+		"in a block of tildes":       {"~~~go\nTITLE: an example\n```\nQUESTION: none\n~~~\nTITLE: a title", Answer{Text: "~~~go\nTITLE: an example\n```\nQUESTION: none\n~~~", Title: "a title"}},
+		"a shorter fence inside":     {"````\n```\nTITLE: an example\n```\n````\nLEFT OUT: it", Answer{Text: "````\n```\nTITLE: an example\n```\n````", LeftOut: []string{"it"}}},
 		"behind a block without end": {"I ran\n```sh\ngo test\nTITLE: a title\nREMARK 7: done", Answer{Text: "I ran\n```sh\ngo test", Title: "a title", Remarks: []RemarkAnswer{{ID: 7, Words: "done"}}}},
-		"code that is no fence":      {"```not a fence```\nTITLE: a title\n```\nQUESTION: none\n```", Answer{Text: "```not a fence```\n```\nQUESTION: none\n```", Title: "a title"}},
-		"within a line":              {"The TITLE: x is not one.\n  TITLE: nor this", Answer{Text: "The TITLE: x is not one.\n  TITLE: nor this"}},
-		"without words":              {"TITLE:\nQUESTION: ", Answer{Text: "TITLE:\nQUESTION:"}},
-		"a number that is none":      {"REMARK 99999999999999999999: x\nREMARK a: y", Answer{Text: "REMARK 99999999999999999999: x\nREMARK a: y"}},
-		"the last one of several":    {"TITLE: one\nTITLE: two", Answer{Title: "two"}},
+		"code that is not a fence":   {"```not a fence```\nTITLE: a title\n```\nQUESTION: none\n```", Answer{Text: "```not a fence```\n```\nQUESTION: none\n```", Title: "a title"}},
+		"inside a line":              {"The TITLE: x is not one.\n  TITLE: nor this", Answer{Text: "The TITLE: x is not one.\n  TITLE: nor this"}},
+		"without a text":             {"TITLE:\nQUESTION: ", Answer{Text: "TITLE:\nQUESTION:"}},
+		"an invalid number":          {"REMARK 99999999999999999999: x\nREMARK a: y", Answer{Text: "REMARK 99999999999999999999: x\nREMARK a: y"}},
+		"the last of several":        {"TITLE: one\nTITLE: two", Answer{Title: "two"}},
 	} {
 		if diff := cmp.Diff(tc.want, ReadAnswer(tc.message)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -37,15 +37,15 @@ func TestLastMessageIsParsed(t *testing.T) {
 }
 
 func TestOtherLinesStayInTheText(t *testing.T) {
-	var said []string
+	var lines []string
 	for i := range maxAnswers + 10 {
-		said = append(said, fmt.Sprintf("LEFT OUT: part %d", i), fmt.Sprintf("REMARK %d: done", i))
+		lines = append(lines, fmt.Sprintf("LEFT OUT: part %d", i), fmt.Sprintf("REMARK %d: done", i))
 	}
-	a := ReadAnswer(strings.Join(said, "\n"))
-	if want := strings.Join(said[2*maxAnswers:], "\n"); a.Text != want || len(a.LeftOut) != maxAnswers || len(a.Remarks) != maxAnswers {
+	a := ReadAnswer(strings.Join(lines, "\n"))
+	if want := strings.Join(lines[2*maxAnswers:], "\n"); a.Text != want || len(a.LeftOut) != maxAnswers || len(a.Remarks) != maxAnswers {
 		t.Errorf("%d left out, %d remarks, and %q, want %q", len(a.LeftOut), len(a.Remarks), a.Text, want)
 	}
-	many := strings.Repeat("```a\nTITLE: x\n", 50_000) // no end of a block follows
+	many := strings.Repeat("```a\nTITLE: x\n", 50_000) // without the end of a block
 	if a := ReadAnswer(many); a.Title != "x" || strings.Contains(a.Text, "TITLE") {
 		t.Errorf("title %q of a long message", a.Title)
 	}
@@ -57,11 +57,11 @@ func TestOnlyTheFirstLineDeclines(t *testing.T) {
 		t.Errorf("says %q", got)
 	}
 	if r.Outcome = WorkUnverified; r.Says() != r.Final {
-		t.Errorf("what is no decline says %q", r.Says())
+		t.Errorf("a message without a decline gives %q", r.Says())
 	}
 }
 
-func TestMessageParsingIsBounded(t *testing.T) {
+func TestMessageParsingIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"TITLE: a", "QUESTION: b", "LEFT OUT: c", "REMARK 1: d", "REMARK 2 DECLINED: e", "```", "~~~", "~~~~", "```go", "x", "DECLINED: f", ""}), 0, 200).Draw(t, "lines")
 		message := strings.Join(lines, "\n")

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// hung is an attempt that was ended because its agent printed nothing.
+// hung is an attempt that Pawl ended because its agent printed nothing.
 func hung() Attempt {
 	return Attempt{Receipt: Receipt{Ending: TimedOut, Silent: "15m", StartTree: "before", EndTree: "before"}}
 }
 
-// staleBase is an attempt whose work conflicts with what somebody pushed meanwhile.
+// staleBase is an attempt whose work conflicts with a push that another user made during the attempt.
 func staleBase() Attempt {
 	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: Interrupted, StartTree: "before", EndTree: moved, Change: 7, Whole: 7,
 		Detail: "somebody pushed to pawl/issue-7 during the attempt and it conflicts (a.txt); the work is kept on pawl/kept-7-1"}}
@@ -26,23 +26,23 @@ func TestHungAgentIsRetriedTwice(t *testing.T) {
 	spent.EndTree = spent.StartTree
 	read(t, []sentence{
 		{"once", given(hung()), again},
-		{"and once more", given(hung(), hung()), again},
-		{"three in a row stop", given(hung(), hung(), hung()), stop},
-		{"also where they moved the work", given(worked, worked, worked), stop},
-		{"others between begin the row anew", given(hung(), hung(), timedOut(), hung()), again},
-		{"a refusal between does not", given(hung(), refused, hung(), refused, hung()), stop},
-		{"a remark is taken", given(hung(), hung(), hung()).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"a spent budget of time is another matter", given(spent), Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("failed (timed out)")}},
-		{"what a silence cut is done when its continuation completes", given(worked, completed), Decision{Action: DoDone, Rule: "done"}},
-		{"a restart waits as every other", given(slices.Repeat([]Attempt{worked, timedOut()}, 6)...).with(func(f *Facts) {
+		{"twice", given(hung(), hung()), again},
+		{"three in a row stop the run", given(hung(), hung(), hung()), stop},
+		{"three in a row stop the run despite progress", given(worked, worked, worked), stop},
+		{"another ending restarts the count", given(hung(), hung(), timedOut(), hung()), again},
+		{"a refusal does not restart the count", given(hung(), refused, hung(), refused, hung()), stop},
+		{"a remark starts an attempt", given(hung(), hung(), hung()).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"the time limit is not silence", given(spent), Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("failed (timed out)")}},
+		{"interrupted work is done once its continuation completes", given(worked, completed), Decision{Action: DoDone, Rule: "done"}},
+		{"a restart after silence has the usual backoff", given(slices.Repeat([]Attempt{worked, timedOut()}, 6)...).with(func(f *Facts) {
 			f.Attempts[11] = given(hung()).Attempts[0]
 			f.Attempts[11].EndedAt = noon
 		}), Decision{Action: DoWait, Rule: "backoff", Until: noon.Add(4e9)}},
 	})
 }
 
-// Everything that counts failures: the ladder, the checks of others, stagnation. What
-// ends an attempt without its agent's doing leaves each as it was.
+// An ending that is not the agent's fault must not count in any rule that counts failures: the ladder, other apps' checks,
+// stagnation.
 func TestBlamelessEndingsDoNotCount(t *testing.T) {
 	for name, a := range map[string]Attempt{
 		"silence": hung(), "an interruption": interruptedAttempt(), "a stale base": staleBase(), "a usage limit": atLimit(noon),
@@ -51,22 +51,22 @@ func TestBlamelessEndingsDoNotCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a = given(a).Attempts[0]
 			if a.failed() {
-				t.Error("it is compared as a failure")
+				t.Error("the ending is compared as a failure")
 			}
 			row := given(a, a, a)
 			if v := Stagnation(row.Attempts, 1, row.Limits); v.Similar != 0 || v.Escalated {
-				t.Errorf("three in a row are stagnation: %+v", v)
+				t.Errorf("three in a row count as stagnation: %+v", v)
 			}
 			asked := a
 			asked.NewInput, asked.ByChecks = true, true
 			checks := Facts{Limits: Defaults(), Attempts: slices.Repeat([]Attempt{asked}, 4), Fresh: []Request{{Source: FromCheckRun}}}
 			if d := failedChecks(checks); d.Action != "" {
-				t.Errorf("they use up what failing checks may ask for: %+v", d)
+				t.Errorf("the attempts count toward the limit of failing checks: %+v", d)
 			}
-			// The second try that the ladder allows is still there after it.
+			// After the blameless attempt, the ladder still allows its second try.
 			two := given(unverified(), a, unverified())
 			if d := two.verifyFailed(two.Attempts[2]); d.Rung != RungVerify {
-				t.Errorf("it counts as a failed verification: %+v", d)
+				t.Errorf("the ending counts as a failed verification: %+v", d)
 			}
 			if a.Outcome != Interrupted {
 				before := Breaker{Kind: UsageLimit, Consecutive: 1}

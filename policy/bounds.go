@@ -10,7 +10,7 @@ import (
 // Day is the window of the daily limits.
 const Day = 24 * time.Hour
 
-// restarts limits the attempts of a run.
+// restarts limits the attempts since a user last typed something new, over runs.
 func restarts(f Facts) Decision {
 	n := len(f.series()) - 1 + f.Handover.Times
 	switch {
@@ -74,6 +74,9 @@ func unattended(f Facts) Decision {
 	if len(f.Fresh) == 0 || f.typed() {
 		return Decision{}
 	}
+	if f.watched() { // the watch limits its rounds
+		return Decision{}
+	}
 	n := 0
 	for _, a := range f.series() {
 		if a.NewInput && !a.Typed {
@@ -134,6 +137,9 @@ func failedChecks(f Facts) Decision {
 	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, Request.notFromChecks) {
 		return Decision{}
 	}
+	if f.watched() { // the watch limits its rounds
+		return Decision{}
+	}
 	most := f.Limits.Ladder.VerifyRetries
 	if f.Limits.Ladder.EscalateEffort {
 		most++
@@ -183,7 +189,7 @@ type Convergence struct {
 // Review counts review remarks.
 type Review struct {
 	Findings, Blocking int
-	Weight             int  // of all findings: 1 for optional, 3 for blocking, else 2
+	Weight             int  // the findings' sum: 1 for optional, 3 for blocking, else 2
 	Ordered            bool // a user gave a command with the review, in a comment or by a button
 	Added              int  // lines of the whole change after the round
 }

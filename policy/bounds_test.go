@@ -38,7 +38,7 @@ func TestRemainingDailyLimitsMatchTheRule(t *testing.T) {
 		before, then, raised := f, f, f
 		before.Now, then.Now, raised.Raised = d.Until.Add(-time.Nanosecond), d.Until, len(f.Attempts)
 		if before.Thread().Spent() == "" || then.Thread().Spent() != "" || raised.Thread().Spent() != "" {
-			t.Fatalf("a wait from %s to %s: before its end %s, then %s, where a person raised it %s", f.Now, d.Until, before.Thread(), then.Thread(), raised.Thread())
+			t.Fatalf("a wait from %s to %s: before its end %s, then %s, after a raise %s", f.Now, d.Until, before.Thread(), then.Thread(), raised.Thread())
 		}
 	})
 }
@@ -55,12 +55,12 @@ func TestFailingChecksStopAfterTheLadder(t *testing.T) {
 	attempt := Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}
 	stop := Decision{Action: DoStop, Rule: "checks_failed"}
 	read(t, []sentence{
-		{"they ask for an attempt", fails(given(byPeople)), attempt},
-		{"and for more", fails(given(byPeople, byChecks, byChecks)), attempt},
-		{"but not without end", fails(given(byPeople, byChecks, byChecks, byChecks)), stop},
-		{"whatever Pawl itself tried between", fails(given(byPeople, byChecks, again, byChecks, again, byChecks)), stop},
-		{"a person begins it anew", fails(given(byChecks, byChecks, byChecks, byPeople)), attempt},
-		{"and is always heard", fails(given(byChecks, byChecks, byChecks)).asked("solve"), attempt},
+		{"the first failing check starts an attempt", fails(given(byPeople)), attempt},
+		{"the third starts an attempt", fails(given(byPeople, byChecks, byChecks)), attempt},
+		{"the fourth does not", fails(given(byPeople, byChecks, byChecks, byChecks)), stop},
+		{"Pawl's own retries do not restart the count", fails(given(byPeople, byChecks, again, byChecks, again, byChecks)), stop},
+		{"a user's feedback restarts the count", fails(given(byChecks, byChecks, byChecks, byPeople)), attempt},
+		{"a user's command starts an attempt after the limit", fails(given(byChecks, byChecks, byChecks)).asked("solve"), attempt},
 	})
 }
 
@@ -87,7 +87,7 @@ func TestUnattendedEventsStartFiveAttempts(t *testing.T) {
 	decides(t, untyped(after(robots...).asked("retry")), stops)
 	decides(t, after(robots...).asked(""), goesOn)
 	decides(t, untyped(after(append(robots, begun(7, true))...).asked("")), goesOn)
-	// What goes on by itself within a run was begun by nobody.
+	// Attempts that only continue a run do not count as unattended.
 	decides(t, after(append(robots[:5:5], fruitless())...).with(func(f *Facts) { f.Run = 6 }), Decision{Action: DoStop, Rule: "no_progress"})
 }
 

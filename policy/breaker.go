@@ -20,7 +20,7 @@ type Breaker struct {
 	Damage string `json:"damage,omitempty"`
 }
 
-// Check returns why a stored breaker is nonsense, or nil.
+// Check returns why a stored breaker is invalid, or nil.
 func (b Breaker) Check() error {
 	if min(b.Consecutive, b.Claim.Consecutive) < 0 {
 		return errors.New("it counts fewer than no failures")

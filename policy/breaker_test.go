@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hit is one attempt on an account: how it ended, and the reset it told.
+// hit is one attempt on an account: its ending and the reset that it reported.
 type hit struct {
 	ending Ending
 	reset  time.Time
@@ -35,11 +35,11 @@ func TestBreakerCountsFailuresOfAnAccount(t *testing.T) {
 		{"three usage limits", []hit{{UsageLimit, later}, {UsageLimit, later}, {UsageLimit, later}}, 3, UsageLimit},
 		{"a success closes it", []hit{{UsageLimit, later}, {UsageLimit, later}, {Completed, time.Time{}}}, 0, ""},
 		{"it counts again from one after a success", []hit{{UsageLimit, later}, {Completed, time.Time{}}, {UsageLimit, later}}, 1, UsageLimit},
-		{"endings that say nothing of the account leave it", []hit{
+		{"endings without information on the account do not change it", []hit{
 			{UsageLimit, later}, {Crashed, time.Time{}}, {TimedOut, time.Time{}}, {RateLimited, time.Time{}}, {Overloaded, time.Time{}},
 			{Disconnected, time.Time{}}, {NoAnswer, time.Time{}}, {Misconfigured, time.Time{}}, {"", time.Time{}}, {UsageLimit, later},
 		}, 2, UsageLimit},
-		{"a rejected login is counted on its own", []hit{{UsageLimit, later}, {UsageLimit, later}, {Auth, time.Time{}}}, 1, Auth},
+		{"a rejected login has its own count", []hit{{UsageLimit, later}, {UsageLimit, later}, {Auth, time.Time{}}}, 1, Auth},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if b := after(tc.hits...); b.Consecutive != tc.want || b.Kind != tc.kind {
@@ -75,14 +75,14 @@ func TestBreakerOpensAtTheThirdFailureUntilTheReset(t *testing.T) {
 func TestBreakerWithoutAKnownResetStaysLimited(t *testing.T) {
 	b := after(hit{UsageLimit, time.Time{}})
 	if until, limited := b.Limited(noon.Add(1000 * time.Hour)); !limited || !until.IsZero() {
-		t.Errorf("limited %t until %s, want until somebody says otherwise", limited, until)
+		t.Errorf("limited %t until %s, want no end", limited, until)
 	}
 }
 
 func TestPastResetIsUnknown(t *testing.T) {
 	b := after(hit{UsageLimit, noon.Add(-time.Hour)}, hit{UsageLimit, noon}, hit{UsageLimit, noon.Add(time.Minute)})
 	if _, open := b.Open(noon.Add(time.Hour), 3); !open {
-		t.Error("three limits that told resets in the past leave the breaker closed")
+		t.Error("three limits with past resets leave the breaker closed")
 	}
 }
 
@@ -94,7 +94,7 @@ func TestKnownResetSurvivesALimitWithoutOne(t *testing.T) {
 		t.Error(diff)
 	}
 	if newer := b.After(UsageLimit, reset.Add(time.Hour), noon, noon.Add(3*time.Minute)); !newer.ResetsAt.Equal(reset.Add(time.Hour)) {
-		t.Errorf("the newest reset told is not taken over: %s", newer.ResetsAt)
+		t.Errorf("the newest reported reset is not kept: %s", newer.ResetsAt)
 	}
 	if other := b.After(Auth, time.Time{}, noon, noon.Add(3*time.Minute)); !other.ResetsAt.IsZero() {
 		t.Errorf("a rejected login took over the reset of a usage limit: %s", other.ResetsAt)
@@ -119,7 +119,7 @@ func TestRetryDoublesItsWaitWithJitter(t *testing.T) {
 	for n, want := range map[int]time.Duration{1: 500 * time.Millisecond, 2: time.Second, 4: 4 * time.Second, 5: 8 * time.Second, 6: 8 * time.Second, 100: 8 * time.Second} {
 		whole, half := Retry(n, 500*time.Millisecond, 8*time.Second, 1), Retry(n, 500*time.Millisecond, 8*time.Second, 0.5)
 		if whole != want || half != want/2 || Retry(n, time.Second, time.Minute, 0) != 0 {
-			t.Errorf("repetition %d waits %v or half of it %v, want %v", n, whole, half, want)
+			t.Errorf("retry %d waits %v, at least half of it %v, want %v", n, whole, half, want)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestBackoffNeverShrinksAndStaysWithinItsCap(t *testing.T) {
 	})
 }
 
-// TestUnconfirmedLimitClosesNoAccount until an attempt of a second thread says the same.
+// A limit that only one thread's attempts reported does not block the account. An attempt of a second thread confirms it.
 func TestUnconfirmedLimitClosesNoAccount(t *testing.T) {
 	reset := noon.Add(6 * 24 * time.Hour)
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
@@ -148,10 +148,10 @@ func TestUnconfirmedLimitClosesNoAccount(t *testing.T) {
 		t.Errorf("one thread closed the account for all until %s", until)
 	}
 	if until, open := b.For("o/r#1").Open(at(3), 3); !open || !until.Equal(reset) {
-		t.Errorf("the thread does not believe its own agents: %s %v", until, open)
+		t.Errorf("the thread ignores its own agents' reports: %s %v", until, open)
 	}
 	if _, limited := b.For("o/r#2").Limited(at(3)); limited {
-		t.Error("another thread believes it")
+		t.Error("another thread trusts the report")
 	}
 	if _, limited := b.AfterReported("o/r#2", UsageLimit, reset, at(3), at(4)).For("o/r#3").Limited(at(5)); !limited {
 		t.Error("a second thread's limit does not confirm it")
@@ -167,11 +167,11 @@ func TestUnconfirmedLimitClosesNoAccount(t *testing.T) {
 	}
 }
 
-// TestDamagedBreakerHoldsItsAccount until an attempt or a provider says how the account stands.
+// A damaged breaker blocks its account until an attempt or the provider shows the account's state.
 func TestDamagedBreakerHoldsItsAccount(t *testing.T) {
 	damaged := Breaker{Damage: "unreadable"}
 	if until, open := damaged.Open(noon, 3); !open || !until.IsZero() {
-		t.Errorf("open %t until %s, want until somebody acts", open, until)
+		t.Errorf("open %t until %s, want no end", open, until)
 	}
 	for ending, want := range map[Ending]Breaker{
 		Completed:  {},
@@ -184,7 +184,7 @@ func TestDamagedBreakerHoldsItsAccount(t *testing.T) {
 			t.Errorf("after %s (-want +got):\n%s", ending, diff)
 		}
 	}
-	if told := damaged.AfterReported("o/r#1", UsageLimit, time.Time{}, noon, noon); told.Damage == "" {
+	if after := damaged.AfterReported("o/r#1", UsageLimit, time.Time{}, noon, noon); after.Damage == "" {
 		t.Error("one thread's claim replaces what cannot be read")
 	}
 }

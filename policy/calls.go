@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// minPause separates polling from circles: the pause between two equal calls (issue 40).
+// minPause is the shortest pause between two equal calls that counts as polling (issue 40).
 const minPause = 10 * time.Second
 
 // parsedCall is a parsed call: a shell command, or a tool with arguments.
@@ -114,7 +114,7 @@ func pauseOf(key string, n float64) time.Duration {
 	return time.Duration(n * float64(unit))
 }
 
-// maxSeconds: a larger duration without a unit is in milliseconds (our choice).
+// A duration of maxSeconds or more without a unit is in milliseconds (our choice).
 const maxSeconds = 1000
 
 func saysWait(name string) bool {

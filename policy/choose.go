@@ -7,7 +7,7 @@ type Mode string
 const (
 	// ModeFixed takes the first backend of the configured order.
 	ModeFixed Mode = "fixed"
-	// ModeShadow also takes the first one, and reports the choice of ModeLearn.
+	// ModeShadow also takes the first backend, and reports the choice of ModeLearn.
 	ModeShadow Mode = "shadow"
 	// ModeLearn uses Thompson sampling.
 	ModeLearn Mode = "learn"

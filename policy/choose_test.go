@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestRunKeepsItsBackend: what was learned chooses at the start of a run, and after that only where something different is
-// wanted or the backend is held back.
+// Learning chooses the backend at the start of a run. Later in the run it chooses only if a different approach is needed or
+// the backend is not available.
 func TestRunKeepsItsBackend(t *testing.T) {
 	takes := func(mode Mode, name string) func(*Facts) {
 		return func(f *Facts) {
@@ -16,27 +16,27 @@ func TestRunKeepsItsBackend(t *testing.T) {
 					options[i].Model = "a model" // as the solver does
 				}
 				if i := slices.IndexFunc(options, func(o Option) bool { return o.Backend == name && o.Masked == "" }); i < 0 {
-					return Choice{Mode: mode, Chosen: options[0].Backend, Reasons: []string{"it is left"}}
+					return Choice{Mode: mode, Chosen: options[0].Backend, Reasons: []string{"the backend is kept"}}
 				}
 				return Choice{Mode: mode, Chosen: name, Reasons: []string{name + " drew highest"}}
 			}
 		}
 	}
-	byCodex := timedOut() // of the run, on codex
+	byCodex := timedOut() // an attempt of this run on codex
 	for _, c := range []struct {
 		name  string
 		facts Facts
 		want  string
-		drawn bool // the choice is the attempt's
+		drawn bool // whether learning drew the backend for this attempt
 	}{
-		{"a run begins with what is chosen", given().asked("").with(takes(ModeLearn, "claude")), "claude", true},
-		{"it stays where it began", given(byCodex).with(takes(ModeLearn, "claude")), "codex", false},
-		{"also when somebody says more", given(byCodex).asked("").with(takes(ModeLearn, "claude")), "codex", false},
-		{"a cooldown ends that", given(byCodex).with(takes(ModeLearn, "claude")).with(func(f *Facts) {
+		{"a run begins on the chosen backend", given().asked("").with(takes(ModeLearn, "claude")), "claude", true},
+		{"a run keeps its backend", given(byCodex).with(takes(ModeLearn, "claude")), "codex", false},
+		{"a run keeps its backend after more feedback", given(byCodex).asked("").with(takes(ModeLearn, "claude")), "codex", false},
+		{"a cooldown leads to a new choice", given(byCodex).with(takes(ModeLearn, "claude")).with(func(f *Facts) {
 			f.Backends[0].Cooldown.Class, f.Backends[0].Cooldown.Until = Mild, f.Now.Add(time.Hour)
 		}), "claude", true},
-		{"so does a run of its own", given(byCodex).asked("").with(takes(ModeLearn, "claude")).with(func(f *Facts) { f.Run++ }), "claude", true},
-		{"a person's choice leaves none", given().asked("").with(takes(ModeLearn, "codex")).with(func(f *Facts) { f.Pinned = "claude" }), "claude", false},
+		{"a new run leads to a new choice", given(byCodex).asked("").with(takes(ModeLearn, "claude")).with(func(f *Facts) { f.Run++ }), "claude", true},
+		{"a pinned backend is not drawn", given().asked("").with(takes(ModeLearn, "codex")).with(func(f *Facts) { f.Pinned = "claude" }), "claude", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := Next(c.facts)
@@ -48,6 +48,6 @@ func TestRunKeepsItsBackend(t *testing.T) {
 	different := Decision{Action: DoAttempt, Rule: RuleStagnation, Different: true}
 	f := given(byCodex).with(takes(ModeLearn, "claude"))
 	if got, d := f.choose(f.Backends, different); got[0].Name != "claude" || d.Choice == nil {
-		t.Errorf("what shall go differently stays with %s", got[0].Name)
+		t.Errorf("an attempt that must differ stays on %s", got[0].Name)
 	}
 }

@@ -83,7 +83,7 @@ type repeated struct {
 type circledFile struct {
 	edits, seen, unseen int
 	churn, net          int
-	nothing             int // its edits if no change remains
+	nothing             int // edits, if no change remains; else 0
 }
 
 func NewCircles() *Circles {
@@ -94,10 +94,10 @@ func NewCircles() *Circles {
 // Edits returns the counts for Judge.
 func (c *Circles) Edits() Edits { return c.edits }
 
-// Call counts a call. A repeated call after a wait without an edit polls, and does not count.
+// Call counts a call. A repeated call after a wait, with no edit since, is polling and does not count.
 func (c *Circles) Call(call Call) {
-	said := readCall(call.Text)
-	if said.waits() {
+	parsed := readCall(call.Text)
+	if parsed.waits() {
 		c.waits++
 	}
 	if call.Key == 0 || call.Result == 0 {
@@ -111,19 +111,19 @@ func (c *Circles) Call(call Call) {
 	r.edits, r.waits = edits, c.waits
 	polls := came && waited && !edited
 	if !polls {
-		r.count(call, said, came && edited)
+		r.count(call, parsed, came && edited)
 		c.most(call, r)
 	}
 	room(c.results, maxRemembered)[at] = r
 }
 
 // count adds a call. A call without output, such as a formatter, checks nothing.
-func (r *repeated) count(call Call, said parsedCall, afterEdit bool) {
+func (r *repeated) count(call Call, parsed parsedCall, afterEdit bool) {
 	r.row++
 	if afterEdit {
 		r.row = 1
 	}
-	checks := !call.Silent && !said.looks()
+	checks := !call.Silent && !parsed.looks()
 	if afterEdit && checks {
 		r.checks++
 	}
@@ -205,7 +205,7 @@ func (c *Circles) again(at, key uint64) bool {
 	return came
 }
 
-// weigh compares the lines that edits wrote with the remaining change. A line added and removed again is no change.
+// weigh compares the lines that edits wrote with the remaining change. A line added and removed again is not a change.
 func (c *Circles) weigh(path uint64, f *circledFile, e Edit) {
 	added, removed := e.Added, e.Removed
 	if e.Whole {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byCounts is the published classification of edits.
+// byCounts returns the published class for these counts.
 func byCounts(operations, repeat int) Class {
 	switch {
 	case operations < 40 || repeat < 8:
@@ -25,7 +25,7 @@ func byCounts(operations, repeat int) Class {
 
 func classOf(c *Circles) Class { return Defaults().Severity.Judge(c.Edits()).Class }
 
-func TestWorkWithoutRepetitionIsNoLoop(t *testing.T) {
+func TestWorkWithoutRepetitionIsNotALoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := NewCircles()
 		files, n := rapid.IntRange(1, 9).Draw(t, "files"), rapid.IntRange(0, 400).Draw(t, "edits")
@@ -50,7 +50,7 @@ func TestCyclesAreClassifiedByCounts(t *testing.T) {
 		c := NewCircles()
 		states, files := rapid.IntRange(1, 5).Draw(t, "states"), rapid.IntRange(1, 5).Draw(t, "files")
 		repeat, other := rapid.IntRange(8, 60).Draw(t, "repeats"), rapid.IntRange(0, 60).Draw(t, "other edits")
-		other = min(other, max(0, repeat*files-3*states*files/2)) // what goes round is at least a third
+		other = min(other, max(0, repeat*files-3*states*files/2)) // at least a third of the edits are repetitions
 		known := rapid.SampledFrom([]string{"content", "state", "lines"}).Draw(t, "known")
 		for i := range repeat {
 			s := uint64(i%states) + 1
@@ -60,7 +60,7 @@ func TestCyclesAreClassifiedByCounts(t *testing.T) {
 				case "state":
 					e = Edit{Path: e.Path, State: s}
 				case "lines":
-					// Each state has a line that never comes again.
+					// Each state has a line that occurs only once.
 					e = Edit{Path: e.Path, State: uint64(1000 + i), Added: []uint64{s, uint64(100_000 + i*10 + f)}, Whole: true}
 					if states == 1 {
 						e.State = s
@@ -98,11 +98,11 @@ func TestLateEditsCountWithTheNextState(t *testing.T) {
 		t.Errorf("growing: %+v, want 9 seen and none returned", e)
 	}
 	if e := look(1, 0, 0, 0); !e.Blind() {
-		t.Errorf("one look: %+v is not known well enough to tell", e)
+		t.Errorf("one sample: %+v is too little known", e)
 	}
 }
 
-func TestOneRepeatedBatchIsNoLoop(t *testing.T) {
+func TestOneRepeatedBatchIsNotALoop(t *testing.T) {
 	c := NewCircles()
 	batch := func() {
 		for i := range 7 {
@@ -129,7 +129,7 @@ func TestRepeatedFailureIsACircle(t *testing.T) {
 		{"different edits, many failures", 41, 41, true, Severe},
 		{"different edits, few failures", 41, 7, true, None},
 		{"few different edits", 20, 20, true, None},
-		{"few edits of which nothing is known", 20, 20, false, None},
+		{"few edits with unknown content", 20, 20, false, None},
 	} {
 		c := NewCircles()
 		for i := range tc.edits {
@@ -141,7 +141,7 @@ func TestRepeatedFailureIsACircle(t *testing.T) {
 		}
 		for i := range tc.fails {
 			c.Call(Call{Key: 1, Result: 2, Failed: true, Text: ""})
-			c.Call(Call{Key: 1, Result: uint64(i) + 10, Failed: true, Text: ""}) // another result each time
+			c.Call(Call{Key: 1, Result: uint64(i) + 10, Failed: true, Text: ""}) // a different result each time
 			c.Call(Call{Key: 3, Result: 3, Failed: false, Text: ""})             // a success
 		}
 		if got := classOf(c); got != tc.want {
@@ -158,8 +158,8 @@ func TestLoopIsCutOffAtTheSevereThreshold(t *testing.T) {
 	}{
 		{"two states", func(i int) Edit { return Edit{Path: "a", Key: uint64(i%2) + 1} }, 40},
 		{"five files", func(i int) Edit { return Edit{Path: fmt.Sprint(i % 5), Key: uint64(i%10) + 1} }, 100},
-		{"nothing known, one file", func(int) Edit { return Edit{Path: "a"} }, 50},
-		{"nothing known, many files", func(i int) Edit { return Edit{Path: fmt.Sprint(i % 20)} }, 200},
+		{"unknown content, one file", func(int) Edit { return Edit{Path: "a"} }, 50},
+		{"unknown content, many files", func(i int) Edit { return Edit{Path: fmt.Sprint(i % 20)} }, 200},
 		{"steady work", func(i int) Edit { return Edit{Path: "a", Key: uint64(i) + 1} }, 0},
 	} {
 		c, at := NewCircles(), 0
@@ -175,7 +175,7 @@ func TestLoopIsCutOffAtTheSevereThreshold(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestMemoryIsLimited(t *testing.T) {
 	c := NewCircles()
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -193,7 +193,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if grown := int64(heap() - before); grown > 32<<20 {
-		t.Errorf("%d MiB are held, want at most 32", grown>>20)
+		t.Errorf("%d MiB are in use, want at most 32", grown>>20)
 	}
 	runtime.KeepAlive(c)
 }
@@ -219,7 +219,7 @@ func TestCallsCountAgainAfterAnEdit(t *testing.T) {
 	}
 }
 
-// called is a call of the same command with the same answer.
+// called is a call of a command. Calls with the same text have the same result.
 func called(text string) Call { return Call{Key: Hash(text), Result: 7, Text: text} }
 
 func TestWaitingCallDoesNotCount(t *testing.T) {
@@ -238,10 +238,10 @@ func TestWaitingCallDoesNotCount(t *testing.T) {
 		{"the same status without a pause", []Call{called(status)}, 50},
 		{"the command sleeps", []Call{called("sleep 60; " + status)}, 1},
 		{"the command sleeps for less than 10 s", []Call{called("sleep 5; " + status)}, 50},
-		{"a call of its own sleeps", []Call{called("sleep 30"), called(status)}, 1},
+		{"a separate call sleeps", []Call{called("sleep 30"), called(status)}, 1},
 		{"a tool waits", []Call{called(`wait_agent {"ids":["a"],"timeout_ms":30000}`)}, 1},
-		{"the stream tells a pause", []Call{paused}, 1},
-		{"the stream tells a shorter pause", []Call{short}, 50},
+		{"the stream shows a pause", []Call{paused}, 1},
+		{"the stream shows a shorter pause", []Call{short}, 50},
 		{"the status is an error until then", []Call{failed}, 1},
 		{"three calls in turn", []Call{called("ls"), called("cat a"), called("git status")}, 50},
 	} {
@@ -276,7 +276,7 @@ func TestUnchangingCheckIsACircle(t *testing.T) {
 		{"a tool without a file", 42, called("run_tests {}"), 1, Severe},
 		{"a command that waits for its server", 42, called("sleep 20; curl -s localhost"), 1, Severe},
 		{"12 times", 48, called(command), 4, None},
-		{"13 times, which is 12 times again", 49, called(command), 4, Severe},
+		{"13 times, repeated 12 times", 49, called(command), 4, Severe},
 		{"below the trigger", 30, called(command), 1, None},
 		{"a formatter that prints nothing", 42, silent, 1, None},
 		{"a file that is read", 42, called(read), 1, None},
@@ -306,9 +306,9 @@ func TestRepeatedlyFailingCallIsALoop(t *testing.T) {
 		want  int
 	}{
 		{"400 failures with the same output", 400, true, 400},
-		{"400 failures with other outputs", 400, false, 400},
-		{"40 failures with other outputs", 40, false, 40},
-		{"39 failures with other outputs", 39, false, 0},
+		{"400 failures with different outputs", 400, false, 400},
+		{"40 failures with different outputs", 40, false, 40},
+		{"39 failures with different outputs", 39, false, 0},
 		{"8 failures with the same output", 8, true, 8},
 		{"7 failures with the same output", 7, true, 0},
 	} {

@@ -14,11 +14,13 @@ type CommandRow struct {
 	Takes    Takes
 	// Effect says what the command does. Only BeginsWork counts as feedback.
 	Effect Effect
-	// Forces an attempt after failures, with the last purpose.
+	// Forces starts an attempt even after failures, with the last purpose.
 	Forces bool
 	// GoesOn means that the command without a text adds nothing to the task.
 	GoesOn bool
-	// Purpose of the attempt, unless Forces is set.
+	// Joins means that the text is for the running attempt, whatever its purpose.
+	Joins bool
+	// Purpose of the attempt, unless Forces or Joins is set.
 	Purpose Purpose
 	// Permission is the least required permission on the repository.
 	Permission Permission
@@ -80,7 +82,7 @@ var Commands = []CommandRow{
 		Takes:    TakesLines,
 		Purpose:  ToAnswer,
 		Help:     "answers in a comment; nothing is changed",
-		Readme:   "an attempt that answers in a comment; what it changes in the files is thrown away",
+		Readme:   "an attempt that answers in a comment; its file changes are discarded",
 	},
 	{
 		Name:     "plan",
@@ -95,6 +97,14 @@ var Commands = []CommandRow{
 		Argument: "[text]",
 		Takes:    TakesLines,
 		Readme:   "carry out the plan in its current version; the text is added",
+	},
+	{
+		Name:     "steer",
+		Argument: "TEXT",
+		Takes:    TakesLines,
+		Joins:    true,
+		Help:     "interrupts the agent when its tool calls end, or after a minute; it continues with the text",
+		Readme:   "interrupt the working agent; it continues with the text",
 	},
 	{
 		Name:      "retry",
@@ -122,10 +132,10 @@ var Commands = []CommandRow{
 		Forces:    true,
 		GoesOn:    true,
 		Button:    "Go on now, do not wait",
-		Page:      "Go on now; a bound of the day still holds",
+		Page:      "Go on now; daily limits still apply",
 		Shell:     "Continue a waiting or stopped thread",
 		ShellLong: "Same as the comment /pawl resume. Daily limits still apply.",
-		Help:      "goes on now instead of waiting; a bound of the day still holds",
+		Help:      "goes on now instead of waiting; daily limits still apply",
 		Readme:    "continue now: skip a wait (daily limits excepted) or restart after a stop",
 	},
 	{
@@ -133,7 +143,7 @@ var Commands = []CommandRow{
 		Forces: true,
 		GoesOn: true,
 		Button: "Allow a day's worth once more",
-		Help:   "allows as much once more as the thread may use in a day, and goes on",
+		Help:   "allows the thread its daily limits once more, and goes on",
 		Readme: "allow the thread its daily limits once more, and continue",
 	},
 	{
@@ -148,6 +158,18 @@ var Commands = []CommandRow{
 		Argument: "[text]",
 		Help:     "merges the base branch into the pull request's; an agent is asked where they conflict",
 		Readme:   "merge the base branch into the pull request's branch; the agent runs only if there is more to do, such as a conflict or a text in the command",
+	},
+	{
+		Name:     "watch",
+		Argument: "[text]",
+		Effect:   Controls,
+		Help:     "works on the pull request until its required checks are green; `/pawl unwatch` ends that",
+		Readme:   "work on the pull request in [rounds](docs/verdicts.md#watching) until its required checks are green",
+	},
+	{
+		Name:   "unwatch",
+		Effect: Controls,
+		Readme: "end the watch; a running attempt continues to its end",
 	},
 	{
 		Name:     "use",
@@ -174,7 +196,7 @@ var Commands = []CommandRow{
 		Page:       "Let work begin again in",
 		Shell:      "Continue a paused repository",
 		ShellLong:  "Threads that the pause stopped continue automatically.",
-		Readme:     "end the pause and continue what stopped for it; needs the same permission",
+		Readme:     "end the pause and continue the threads that it stopped; needs the same permission",
 	},
 	{
 		Name:   "status",

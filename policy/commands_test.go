@@ -25,7 +25,7 @@ func TestEveryCommandIsExplained(t *testing.T) {
 	seen := map[string]bool{UnknownCommand: true, "": true}
 	for _, c := range Commands {
 		if seen[c.Name] {
-			t.Errorf("%q is no name, or another command's", c.Name)
+			t.Errorf("%q is not a name, or another command's", c.Name)
 		}
 		seen[c.Name] = true
 		if c.Readme == "" {

@@ -7,22 +7,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// marks are the findings of a review: so many that block, and others.
+// marks is a review with a number of blocking findings and of other findings.
 func marks(blocking, others int) Review {
 	return Review{Findings: blocking + others, Blocking: blocking, Weight: 3*blocking + 2*others}
 }
 
-// round is an attempt that took a review, after which the work adds so many lines.
+// round is an attempt that handled a review. After it, the work adds this number of lines.
 func round(r Review, added int) Attempt {
 	a := finished()
 	a.NewInput, a.Review, a.Added, a.Typed = true, r, added, true
 	return a
 }
 
-// ordered is the attempt that a person's order began.
+// ordered is an attempt that a user's command started.
 func ordered(added int) Attempt { return round(Review{Ordered: true}, added) }
 
-// reviewed are facts of attempts, each of a run of its own, and a review after them.
+// reviewed returns facts with these attempts, each in its own run, and a review after them.
 func reviewed(next Review, all ...Attempt) Facts {
 	f := given(all...).asked("")
 	for i := range f.Attempts {
@@ -62,39 +62,38 @@ func TestDivergingRoundsStop(t *testing.T) {
 		return all
 	}
 	read(t, []sentence{
-		{"the third needs no mark", reviewed(marks(0, 1), small[:3]...), begins},
-		{"the fourth does", reviewed(marks(0, 1), small[:4]...), waits},
-		{"and goes on with it", reviewed(marks(1, 1), small[:4]...), begins},
-		{"as does the fifth", reviewed(marks(1, 0), small[:5]...), begins},
-		{"the sixth is one too many", reviewed(marks(1, 0), small...), stops("rounds: 5 rounds of review ran since a user's command; the limit is 5")},
-		{"a person's order goes on", reviewed(Review{Findings: 1, Ordered: true}, small...), begins},
-		{"and begins the count anew", reviewed(marks(0, 1), append(small[:6:6], ordered(95), round(marks(0, 1), 99), round(marks(0, 1), 99))...), begins},
-		{"what is no review is not held", reviewed(Review{}, small...), begins},
-		{"a round that changes nothing is none", reviewed(marks(0, 1), append(small[:3:3], fruitless, fruitless)...), begins},
-		{"nor is one whose work was lost", reviewed(marks(0, 1), append(small[:3:3], lost)...), begins},
-		{"one that takes two attempts is one", reviewed(marks(0, 1), append(small[:2:2], cut, late, late)...), begins},
-		{"and it is one", reviewed(marks(0, 1), append(small[:3:3], cut, late, late)...), waits},
+		{"the third round needs no blocking remark", reviewed(marks(0, 1), small[:3]...), begins},
+		{"the fourth round needs one", reviewed(marks(0, 1), small[:4]...), waits},
+		{"the fourth round runs with a blocking remark", reviewed(marks(1, 1), small[:4]...), begins},
+		{"the fifth round runs with a blocking remark", reviewed(marks(1, 0), small[:5]...), begins},
+		{"the sixth round does not run", reviewed(marks(1, 0), small...), stops("rounds: 5 rounds of review ran since a user's command; the limit is 5")},
+		{"a user's command runs after the limit", reviewed(Review{Findings: 1, Ordered: true}, small...), begins},
+		{"a user's command restarts the count", reviewed(marks(0, 1), append(small[:6:6], ordered(95), round(marks(0, 1), 99), round(marks(0, 1), 99))...), begins},
+		{"feedback that is not a review is not limited", reviewed(Review{}, small...), begins},
+		{"a round without changes does not count", reviewed(marks(0, 1), append(small[:3:3], fruitless, fruitless)...), begins},
+		{"a round with lost work does not count", reviewed(marks(0, 1), append(small[:3:3], lost)...), begins},
+		{"a round of two attempts counts once", reviewed(marks(0, 1), append(small[:2:2], cut, late, late)...), begins},
+		{"a fourth round of two attempts counts", reviewed(marks(0, 1), append(small[:3:3], cut, late, late)...), waits},
 		{"the work grows", reviewed(marks(1, 0), grown(218, 446, 674, 902)...), stops("growth: the work adds 902 lines, 4.1 times the 218 that were reviewed first; the limit is 3 times")},
-		{"but not for two rounds", reviewed(marks(1, 0), grown(218, 600, 902)...), begins},
-		{"nor where it is short", reviewed(marks(1, 0), grown(10, 60, 120, 200)...), begins},
-		{"nor where it was long", reviewed(marks(1, 0), grown(600, 900, 1300, 1700)...), begins},
-		{"since an order", reviewed(marks(1, 0), append(grown(218, 600), grown(1000, 1100, 1200, 1300)...)...), begins},
-		{"the first round is reviewed first where nothing is known before it", reviewed(marks(1, 0), grown(0, 200, 500, 700)...), stops("growth: the work adds 700 lines, 3.5 times the 200")},
-		{"the findings stay as many", reviewed(marks(2, 4), found(marks(3, 3), marks(2, 4), marks(1, 5))...),
+		{"the work grows in only two rounds", reviewed(marks(1, 0), grown(218, 600, 902)...), begins},
+		{"short work grows", reviewed(marks(1, 0), grown(10, 60, 120, 200)...), begins},
+		{"work that was long at first grows", reviewed(marks(1, 0), grown(600, 900, 1300, 1700)...), begins},
+		{"growth counts from the last command", reviewed(marks(1, 0), append(grown(218, 600), grown(1000, 1100, 1200, 1300)...)...), begins},
+		{"growth counts from the first round if the size before it is unknown", reviewed(marks(1, 0), grown(0, 200, 500, 700)...), stops("growth: the work adds 700 lines, 3.5 times the 200")},
+		{"the number of findings does not fall", reviewed(marks(2, 4), found(marks(3, 3), marks(2, 4), marks(1, 5))...),
 			stops("findings: 6 of weight 14 (1.3 in 100 added lines), after 18 of weight 42 in 3 rounds: they become neither fewer nor lighter")},
-		{"or become more", reviewed(marks(3, 5), found(marks(3, 3), marks(3, 2), marks(3, 3))...), stops("findings: 8 of weight 19")},
-		{"or graver", reviewed(marks(6, 0), found(marks(1, 5), marks(1, 5), marks(1, 5))...), stops("findings: 6 of weight 18")},
-		{"fewer go on", reviewed(marks(2, 1), found(marks(3, 5), marks(3, 3), marks(2, 2))...), begins},
-		{"and as many that are lighter", reviewed(Review{Findings: 6, Blocking: 1, Weight: 8}, found(marks(4, 2), marks(3, 3), marks(2, 4))...), begins},
-		{"and few", reviewed(marks(2, 0), found(marks(1, 0), marks(1, 0), marks(1, 0))...), begins},
-		{"both are told", reviewed(marks(6, 0), grown(218, 446, 674, 902)...), stops("growth")},
-		{"the rest of a review is awaited", reviewed(marks(0, 1), small[:4]...).with(func(f *Facts) { f.Fresh[0].Source = FromReview }),
+		{"the number of findings grows", reviewed(marks(3, 5), found(marks(3, 3), marks(3, 2), marks(3, 3))...), stops("findings: 8 of weight 19")},
+		{"the findings become more severe", reviewed(marks(6, 0), found(marks(1, 5), marks(1, 5), marks(1, 5))...), stops("findings: 6 of weight 18")},
+		{"fewer findings continue", reviewed(marks(2, 1), found(marks(3, 5), marks(3, 3), marks(2, 2))...), begins},
+		{"lighter findings continue", reviewed(Review{Findings: 6, Blocking: 1, Weight: 8}, found(marks(4, 2), marks(3, 3), marks(2, 4))...), begins},
+		{"few findings continue", reviewed(marks(2, 0), found(marks(1, 0), marks(1, 0), marks(1, 0))...), begins},
+		{"growth and findings together", reviewed(marks(6, 0), grown(218, 446, 674, 902)...), stops("growth")},
+		{"the rest of a review is awaited first", reviewed(marks(0, 1), small[:4]...).with(func(f *Facts) { f.Fresh[0].Source = FromReview }),
 			Decision{Action: DoWait, Rule: "gather", Until: noon.Add(gatherReview)}},
 	})
 }
 
-// Real rounds of review (docs/verdicts.md): 40 pull requests that were merged, and some
-// that never were.
+// The review rounds of real pull requests (docs/verdicts.md): 40 that were merged, and some that were never merged.
 func TestRecordedPullRequestsStopOnlyIfDiverging(t *testing.T) {
 	play := func(first int, rounds ...Attempt) (ran int, rule Rule) {
 		all := []Attempt{ordered(first)}
@@ -110,14 +109,14 @@ func TestRecordedPullRequestsStopOnlyIfDiverging(t *testing.T) {
 	for rounds, pulls := range []int{17, 12, 4, 3, 1, 3} {
 		for range pulls {
 			if ran, rule := play(120, merged[:rounds]...); ran != rounds {
-				t.Errorf("a pull request that was merged after %d rounds stops after %d by %s", rounds, ran, rule)
+				t.Errorf("a pull request merged after %d rounds stops after %d by %s", rounds, ran, rule)
 			}
 		}
 	}
 	if ran, rule := play(120, append(merged, merged[4])...); ran != 5 || rule != RuleNotConverging {
 		t.Errorf("the sixth round: %d ran, then %s", ran, rule)
 	}
-	// Findings a round of one, and lines of three at the slowest growth that is told.
+	// One finding per round, and three rounds whose lines grow at the slowest rate that the rule detects.
 	var findings []Attempt
 	for _, n := range []int{9, 8, 16, 11, 7, 6, 4, 6, 2, 6} {
 		findings = append(findings, round(marks(n, 0), 300))

@@ -42,5 +42,6 @@
 //	verification.go, verified.go  the verify commands' results
 //	testside.go, evidence.go      test files, and tests without the change
 //	answer.go, commands.go        an agent's message; a user's commands
+//	steer.go                      texts for a running attempt
 //	change.go, host.go            secrets, files for agents, network hosts
 package policy

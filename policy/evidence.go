@@ -19,7 +19,7 @@ type TestEvidence struct {
 	// change's test files. Each is nil if it did not run.
 	AsTheyWere []Verified `json:"as_they_were,omitempty"`
 	Without    []Verified `json:"without,omitempty"`
-	// Fewer counts the tests that the change no longer runs with the base's test files: code can stop its test
+	// Fewer counts the tests that the change no longer runs with the base's test files: code can stop its own test
 	// runner.
 	Fewer   int    `json:"fewer,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
@@ -85,7 +85,7 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 		}
 	}
 	if after.took > maxVerified && len(e.Changed) > 0 {
-		e.Skipped = fmt.Sprintf("what the tests say apart from that was not asked, since verification takes longer than %.0f minutes", maxVerified.Minutes())
+		e.Skipped = fmt.Sprintf("the tests were not also run without those edits, since verification takes longer than %.0f minutes", maxVerified.Minutes())
 	}
 	return e
 }
@@ -214,7 +214,7 @@ func sum(all []Verified) string {
 		passed += v.PassedTests
 		failing = slices.Concat(failing, Names(v.Failing), v.Known)
 	}
-	said := fmt.Sprintf("%d pass", passed)
+	text := fmt.Sprintf("%d pass", passed)
 	last := all[len(all)-1]
 	unexplained := !last.Passed || passed == 0
 	switch {
@@ -223,9 +223,9 @@ func sum(all []Verified) string {
 		if len(failing) == 1 {
 			fails = " fails"
 		}
-		said += ", " + few(failing) + fails
+		text += ", " + few(failing) + fails
 	case unexplained:
-		said += ", " + last.Command + " " + last.Result()
+		text += ", " + last.Command + " " + last.Result()
 	}
-	return strings.TrimPrefix(said, "0 pass, ")
+	return strings.TrimPrefix(text, "0 pass, ")
 }

@@ -32,7 +32,7 @@ func TestTestFilesAreRecognisedByNameAndFolder(t *testing.T) {
 	} {
 		for _, file := range strings.Fields(c.tests) {
 			if !TestFile(file) {
-				t.Errorf("%s: %s is no test file", c.runner, file)
+				t.Errorf("%s: %s is not a test file", c.runner, file)
 			}
 		}
 		for _, file := range strings.Fields(c.others) {
@@ -115,7 +115,7 @@ func TestOnlyPythonTestSettingsAreReplaced(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if got := WithScripts("setup.cfg", []byte("[metadata]\nname = b\n[tool:pytest]\naddopts = -q\n"), []byte("[tool:pytest]\naddopts = -q\n\n[metadata]\nname = a\n")); got != nil {
-		t.Errorf("%s, want nothing, as both say the same of the tests", got)
+		t.Errorf("%s, want nothing, as both have the same test settings", got)
 	}
 	e := NewTestEvidence(nil, TestChange{Edited: []string{"a.py", "pyproject.toml"}, Manifests: []string{"pyproject.toml"}}, nil, nil)
 	if got := strings.Join(e.Edits, "; "); got != "edits the settings of tests in pyproject.toml" {
@@ -123,7 +123,8 @@ func TestOnlyPythonTestSettingsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestFewerTestsVerifyLess: where nothing was done on the tests' side, and where the tests as they were do not all run.
+// Work with fewer tests is verified less, even if the change did not touch the tests, or if not all of the base's tests can
+// run.
 func TestFewerTestsVerifyLess(t *testing.T) {
 	counted := func(n, skipped int) []Verified {
 		v := Verified{Command: "make", Passed: true, PassedTests: n, SkippedTests: skipped}
@@ -137,11 +138,11 @@ func TestFewerTestsVerifyLess(t *testing.T) {
 		now, were []Verified
 		want      string
 	}{
-		"as many":                     {TestChange{Edited: []string{"a.py"}}, counted(8, 0), nil, "verified"},
+		"as many tests":               {TestChange{Edited: []string{"a.py"}}, counted(8, 0), nil, "verified"},
 		"more":                        {TestChange{Edited: []string{"a.py"}}, counted(9, 0), nil, "verified"},
 		"fewer":                       {TestChange{Edited: []string{"a.py"}}, counted(6, 0), nil, "2 fewer tests ran than before"},
 		"skipped":                     {TestChange{Edited: []string{"a.py"}}, counted(7, 1), nil, "1 fewer test ran than before"},
-		"no runner any more":          {TestChange{Edited: []string{"a.py"}}, counted(0, 0), nil, "8 fewer tests ran than before"},
+		"no runner left":              {TestChange{Edited: []string{"a.py"}}, counted(0, 0), nil, "8 fewer tests ran than before"},
 		"tests deleted with code":     {TestChange{Edited: []string{"a.py"}, Deleted: []string{"b_test.py"}}, counted(6, 0), counted(8, 0), "verified"},
 		"tests that end their runner": {TestChange{Edited: []string{"a.py", "b_test.py"}}, counted(8, 0), counted(3, 0), "5 fewer tests ran than before"},
 	} {
@@ -184,21 +185,21 @@ func TestEvidenceIsDescribed(t *testing.T) {
 		want []string
 		only bool
 	}{
-		"none":                 {nil, nil, false},
-		"code alone":           {of(TestChange{Edited: []string{"a.go"}}, passed, passed), nil, false},
-		"a good test":          {of(TestChange{Edited: []string{"a.go"}, Added: []string{"a_test.go"}}, passed, passed, passed, failed), []string{"it adds a_test.go", "with the tests as they were: 14 pass", "its new tests without the change: 13 pass, pkg TestX fails"}, false},
-		"an idle test":         {of(TestChange{Edited: []string{"a.go"}, Added: []string{"a_test.go"}}, passed, passed, green, green), []string{"it adds a_test.go", "with the tests as they were: make passed", "its new tests pass without the change, so they show nothing of it"}, false},
-		"a test bent":          {of(TestChange{Edited: []string{"a.go", "a_test.go", "Makefile"}}, passed, passed, failed), []string{"it edits a_test.go; edits Makefile, which verification runs", "with the tests as they were: 13 pass, pkg TestX fails"}, true},
-		"no name":              {of(TestChange{Edited: []string{"a_test.go"}}, passed, passed, []Verified{{Command: "make", Exit: 2}}), []string{"it edits a_test.go", "with the tests as they were: make failed with exit code 2"}, true},
-		"fails as before":      {of(TestChange{Edited: []string{"a_test.go"}}, passed, passed, []Verified{{Exit: 1, Passed: true, Known: []string{"TestX"}}}), []string{"it edits a_test.go", "with the tests as they were: TestX fails"}, true},
-		"could not before":     {of(TestChange{Added: []string{"a_test.go"}}, nil, passed, []Verified{{Command: "pytest", Exit: 5, Broken: "no test runs"}}), []string{"it adds a_test.go", "with the tests as they were: pytest cannot work here: no test runs"}, false},
-		"fewer":                {of(TestChange{Edited: []string{"a_test.go"}}, counted(8), counted(5)), []string{"it runs 3 tests fewer than before; edits a_test.go"}, false},
-		"more":                 {of(TestChange{Edited: []string{"a_test.go"}}, counted(5), counted(8)), []string{"it edits a_test.go"}, false},
-		"too long":             {of(TestChange{Edited: []string{"a_test.go"}}, slow, slow), []string{"it edits a_test.go", "what the tests say apart from that was not asked, since verification takes longer than 10 minutes"}, false},
-		"long for nothing":     {of(TestChange{Edited: []string{"a.go"}}, slow, slow), nil, false},
-		"a fix of what failed": {without(passed[0], asBefore), []string{"it edits a_test.go", "with the tests as they were: 14 pass", "its new tests without the change: 13 pass, TestX fails"}, false},
-		"what failed fails on": {without(asBefore, asBefore), []string{"it edits a_test.go", "with the tests as they were: 14 pass", "its new tests pass without the change, so they show nothing of it"}, false},
-		"many files":           {of(TestChange{Deleted: strings.Fields("a_test.go b_test.go c_test.go d_test.go e_test.go f_test.go g_test.go")}, passed, passed), []string{"it deletes a_test.go, b_test.go, c_test.go, d_test.go, e_test.go and 2 more"}, false},
+		"none":                           {nil, nil, false},
+		"only code":                      {of(TestChange{Edited: []string{"a.go"}}, passed, passed), nil, false},
+		"a good test":                    {of(TestChange{Edited: []string{"a.go"}, Added: []string{"a_test.go"}}, passed, passed, passed, failed), []string{"it adds a_test.go", "with the tests as they were: 14 pass", "its new tests without the change: 13 pass, pkg TestX fails"}, false},
+		"an idle test":                   {of(TestChange{Edited: []string{"a.go"}, Added: []string{"a_test.go"}}, passed, passed, green, green), []string{"it adds a_test.go", "with the tests as they were: make passed", "its new tests pass without the change, so they show nothing of it"}, false},
+		"a weakened test":                {of(TestChange{Edited: []string{"a.go", "a_test.go", "Makefile"}}, passed, passed, failed), []string{"it edits a_test.go; edits Makefile, which verification runs", "with the tests as they were: 13 pass, pkg TestX fails"}, true},
+		"no named test":                  {of(TestChange{Edited: []string{"a_test.go"}}, passed, passed, []Verified{{Command: "make", Exit: 2}}), []string{"it edits a_test.go", "with the tests as they were: make failed with exit code 2"}, true},
+		"fails as on the base":           {of(TestChange{Edited: []string{"a_test.go"}}, passed, passed, []Verified{{Exit: 1, Passed: true, Known: []string{"TestX"}}}), []string{"it edits a_test.go", "with the tests as they were: TestX fails"}, true},
+		"could not run on the base":      {of(TestChange{Added: []string{"a_test.go"}}, nil, passed, []Verified{{Command: "pytest", Exit: 5, Broken: "no test runs"}}), []string{"it adds a_test.go", "with the tests as they were: pytest cannot work here: no test runs"}, false},
+		"fewer":                          {of(TestChange{Edited: []string{"a_test.go"}}, counted(8), counted(5)), []string{"it runs 3 tests fewer than before; edits a_test.go"}, false},
+		"more":                           {of(TestChange{Edited: []string{"a_test.go"}}, counted(5), counted(8)), []string{"it edits a_test.go"}, false},
+		"too long":                       {of(TestChange{Edited: []string{"a_test.go"}}, slow, slow), []string{"it edits a_test.go", "the tests were not also run without those edits, since verification takes longer than 10 minutes"}, false},
+		"too long, without test changes": {of(TestChange{Edited: []string{"a.go"}}, slow, slow), nil, false},
+		"a fix of a failing test":        {without(passed[0], asBefore), []string{"it edits a_test.go", "with the tests as they were: 14 pass", "its new tests without the change: 13 pass, TestX fails"}, false},
+		"a failing test still fails":     {without(asBefore, asBefore), []string{"it edits a_test.go", "with the tests as they were: 14 pass", "its new tests pass without the change, so they show nothing of it"}, false},
+		"many files":                     {of(TestChange{Deleted: strings.Fields("a_test.go b_test.go c_test.go d_test.go e_test.go f_test.go g_test.go")}, passed, passed), []string{"it deletes a_test.go, b_test.go, c_test.go, d_test.go, e_test.go and 2 more"}, false},
 	} {
 		if diff := cmp.Diff(c.want, c.e.Says()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
@@ -229,7 +230,7 @@ func TestMissingTestsAreNamed(t *testing.T) {
 	}
 }
 
-func TestReportedFailureFailsACommandThatExitsWithZero(t *testing.T) {
+func TestReportedFailureOverridesExitCodeZero(t *testing.T) {
 	v := Verified{Command: "make", FailedTests: 1, PassedTests: 2, Failing: []Failing{{Name: "TestX"}}}.Compare(&Verified{Command: "make", Passed: true, PassedTests: 3}, nil)
 	r := Receipt{Verify: []Verified{v}}
 	if what := r.VerifiedWords(""); r.Verification() != Failed || what != "1 test fails" {
@@ -240,8 +241,8 @@ func TestReportedFailureFailsACommandThatExitsWithZero(t *testing.T) {
 	}
 }
 
-// TestOnlyCountedTestsRunFewer: go test without -v counts what fails, and says of all else only that it is well.
-func TestOnlyCountedTestsRunFewer(t *testing.T) {
+// Pawl reports fewer tests only for runners that count passed tests. go test without -v counts only failures.
+func TestFewerTestsAreReportedOnlyIfCounted(t *testing.T) {
 	ran := func(v Verified) []Verified { v.Command = "go test ./..."; return []Verified{v} }
 	failed := Verified{Runner: "go", Exit: 1, FailedTests: 3}
 	for name, c := range map[string]struct {
@@ -249,13 +250,13 @@ func TestOnlyCountedTestsRunFewer(t *testing.T) {
 		now  []Verified
 		want int
 	}{
-		"nothing fails any more":    {failed, ran(Verified{Runner: "go", Passed: true}), 0},
-		"less fails":                {failed, ran(Verified{Runner: "go", Passed: true, FailedTests: 1}), 0},
-		"what did not build builds": {Verified{Runner: "go", Exit: 1, FailedTests: 1, NoTests: true}, ran(Verified{Runner: "go", Passed: true}), 0},
-		"the runner says nothing":   {failed, ran(Verified{Passed: true}), 3},
-		"there is no test any more": {failed, ran(Verified{Runner: "go", Passed: true, NoTests: true}), 3},
-		"it counted what passes":    {Verified{Runner: "go", Exit: 1, PassedTests: 1, FailedTests: 1}, ran(Verified{Runner: "go", Passed: true}), 2},
-		"a command before failed":   {Verified{Runner: "go", Passed: true, PassedTests: 9}, []Verified{{Command: "go vet ./...", Exit: 1}}, 0},
+		"nothing fails now":              {failed, ran(Verified{Runner: "go", Passed: true}), 0},
+		"fewer tests fail":               {failed, ran(Verified{Runner: "go", Passed: true, FailedTests: 1}), 0},
+		"a broken build is fixed":        {Verified{Runner: "go", Exit: 1, FailedTests: 1, NoTests: true}, ran(Verified{Runner: "go", Passed: true}), 0},
+		"the runner prints nothing":      {failed, ran(Verified{Passed: true}), 3},
+		"no test is left":                {failed, ran(Verified{Runner: "go", Passed: true, NoTests: true}), 3},
+		"the runner counts passed tests": {Verified{Runner: "go", Exit: 1, PassedTests: 1, FailedTests: 1}, ran(Verified{Runner: "go", Passed: true}), 2},
+		"a command before failed":        {Verified{Runner: "go", Passed: true, PassedTests: 9}, []Verified{{Command: "go vet ./...", Exit: 1}}, 0},
 	} {
 		e := NewTestEvidence(nil, TestChange{Edited: []string{"a.go"}}, ran(c.base), c.now)
 		says := ""

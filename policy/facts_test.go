@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// noon is the time at which the tests decide.
+// noon is the time of the decisions in the tests.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// given returns facts at noon of a run with these attempts, each of which lasted
-// a minute, the last one just ended. Attempts without a backend are of codex.
-// There are two backends on accounts of their own; codex comes first.
+// given returns facts at noon of a run with these attempts. Each attempt took a minute, and the last one has just ended.
+// Attempts without a backend ran on codex. There are two backends with one account each; codex is the first.
 func given(attempts ...Attempt) Facts {
 	f := Facts{Now: noon, Limits: Defaults(), Run: 1, Backends: []Backend{
 		{Name: "codex", Account: "main", CanEscalate: true},
@@ -31,8 +30,7 @@ func given(attempts ...Attempt) Facts {
 	return f
 }
 
-// moved is the tree of an attempt that changed something; apart makes it another one
-// for each attempt.
+// moved is the tree of an attempt that changed something. apart gives each attempt a different tree.
 const moved = "after"
 
 func (a Attempt) apart() Attempt {
@@ -49,8 +47,7 @@ func (f Facts) with(change func(*Facts)) Facts {
 	return f
 }
 
-// asked returns the facts with fresh feedback: one piece for each command, where
-// an empty one is a plain remark.
+// asked returns the facts with fresh feedback: one request for each command. An empty command is a comment without one.
 func (f Facts) asked(commands ...string) Facts {
 	f.Fresh = nil
 	for i, c := range commands {
@@ -59,7 +56,7 @@ func (f Facts) asked(commands ...string) Facts {
 	return f
 }
 
-// untyped returns the facts with feedback that nobody typed.
+// untyped returns the facts with feedback that no user typed.
 func untyped(f Facts) Facts {
 	for i := range f.Fresh {
 		f.Fresh[i].Typed = false
@@ -67,13 +64,13 @@ func untyped(f Facts) Facts {
 	return f
 }
 
-// alone returns the facts with the first backend only.
+// alone returns the facts with only the first backend.
 func (f Facts) alone() Facts {
 	f.Backends = append([]Backend(nil), f.Backends[:1]...)
 	return f
 }
 
-// limited holds a number of usage limits in a row against the first backend.
+// limited returns the facts with a number of usage limits in a row on the first backend's account.
 func (f Facts) limited(consecutive int, reset time.Time) Facts {
 	return f.with(func(f *Facts) {
 		f.Backends[0].Breaker = Breaker{Kind: UsageLimit, Consecutive: consecutive, ResetsAt: reset, At: noon}

@@ -10,7 +10,7 @@ import (
 
 // HeadroomLimits keep an account below its usage limits. Both are shares of any window that the provider reports.
 type HeadroomLimits struct {
-	// HoldAt is the used share from which no attempt begins before the reset. 0.95 is our choice: an attempt uses a
+	// HoldAt is the used share at which attempts wait for the reset. 0.95 is our choice: an attempt uses a
 	// few percent of a five-hour window.
 	HoldAt float64 `yaml:"hold_at"`
 	// Reserve is the share below HoldAt that only users' commands may use. 0.10 is our choice.
@@ -31,6 +31,7 @@ func (f Facts) byHeadroom() []Backend {
 			cmp.Compare(place[a.Name], place[b.Name]),
 			cmp.Compare(f.afterSession(a), f.afterSession(b)),
 			cmp.Compare(f.headroom(b), f.headroom(a)),
+			cmp.Compare(a.Running, b.Running),
 		)
 	})
 }
@@ -49,19 +50,21 @@ func (f Facts) afterSession(b Backend) int {
 }
 
 // headroom compares the share that is left of a window with the share of its time that is left: an account above 1
-// would not use up its windows at an even rate. The tightest current window counts. Without one it is infinite.
+// would not use up its windows at an even rate. Attempts in progress count with their typical use. The tightest current
+// window counts. Without a current window, headroom is infinite.
 func (f Facts) headroom(b Backend) float64 {
 	least := math.Inf(1)
-	for _, m := range b.Meters {
+	for _, m := range b.filled() {
 		if m.Current(f.Now) {
-			least = min(least, max(0, f.Limits.Headroom.HoldAt-m.Used)/m.timeLeft(f.Now))
+			left := f.Limits.Headroom.HoldAt - m.Used - m.Typical(b.Name)*float64(b.Running)
+			least = min(least, max(0, left)/m.timeLeft(f.Now))
 		}
 	}
 	return least
 }
 
-// heldByHeadroom holds a backend whose account is nearly at a usage limit. Each current window must have room. The
-// window that resets last decides.
+// heldByHeadroom holds a backend whose account is nearly at a usage limit. Each current window that the backend fills
+// must have room. The window that resets last decides.
 func (f Facts) heldByHeadroom(b Backend) *hold {
 	limits := f.Limits.Headroom
 	room := limits.HoldAt
@@ -70,7 +73,7 @@ func (f Facts) heldByHeadroom(b Backend) *hold {
 	}
 	var last *hold
 	firm := false
-	for _, m := range b.Meters {
+	for _, m := range b.filled() {
 		need := use{typical: m.Typical(b.Name), running: b.Running}
 		h := m.lacks(b.Account, room, need, f.Now)
 		if h == nil {
@@ -87,40 +90,81 @@ func (f Facts) heldByHeadroom(b Backend) *hold {
 	return last
 }
 
-// byUser reports whether a user, not a bot or an event, asked for the attempt.
-func (f Facts) byUser() bool {
-	typed := slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Typed && !r.Bot })
-	return typed || f.commanded()
+// filled returns the windows that the backend's attempts may fill. Providers also report windows of other models.
+func (b Backend) filled() []Meter {
+	return slices.DeleteFunc(slices.Clone(b.Meters), b.leavesAlone)
 }
 
-// use is what attempts need of a window: typical is the share that one uses, 0 if unknown, and running how many run
-// already.
+// leavesAlone reports whether none of the backend's last attempts used a window, although they used another one of its
+// length or longer. Rounding may hide the use of a longer window, but not of a shorter one.
+func (b Backend) leavesAlone(m Meter) bool {
+	if n := len(m.Uses[b.Name]); n > 0 && n < maxUses {
+		return false
+	}
+	if m.Length == 0 || m.usedBy(b.Name) {
+		return false
+	}
+	return slices.ContainsFunc(b.Meters, func(o Meter) bool {
+		return o.Length >= m.Length && len(o.Uses[b.Name]) == maxUses && o.usedBy(b.Name)
+	})
+}
+
+// byUser reports whether a user, not a bot or an event, asked for the attempt or for the work that it repeats.
+func (f Facts) byUser() bool {
+	if len(f.Fresh) > 0 {
+		return slices.ContainsFunc(f.Fresh, Request.ByUser)
+	}
+	for _, a := range slices.Backward(f.run()) {
+		if a.NewInput {
+			return a.ByUser
+		}
+	}
+	return false
+}
+
+// ByUser reports whether a user wrote the request in new words or by a command.
+func (r Request) ByUser() bool { return !r.Bot && (r.Typed || r.Command != "") }
+
+// use describes the attempts on a window: typical is the share that one attempt uses, 0 if unknown; running counts
+// attempts in progress.
 type use struct {
 	typical float64
 	running int
 }
 
-// lacks holds an account whose window has no room for another attempt. room is the share that may be used. Running
-// attempts may end at any time, so a hold for them has no end.
+// lacks holds an account whose window has no room for another attempt. room is the share that may be used. After a
+// reset the new window's use is unknown until the next answer, but attempts in progress will use it.
 func (w Window) lacks(account string, room float64, u use, now time.Time) *hold {
-	if !w.Current(now) {
+	if w.ResetsAt.IsZero() {
 		return nil
+	}
+	if !w.Current(now) {
+		return w.crowded(account, room, u)
 	}
 	left := room - w.Used
-	var why string
-	until := w.ResetsAt
 	switch {
 	case left <= 0:
-		why = fmt.Sprintf("%s of the %s window is used, and %s may be; nothing is left until", percent(w.Used), w.Name, percent(room))
+		why := fmt.Sprintf("%s of the %s window is used, and %s may be; nothing is left until", percent(w.Used), w.Name, percent(room))
+		return full(account, why, w.ResetsAt)
 	case u.typical > left:
-		why = fmt.Sprintf("an attempt uses about %s of the %s window; %s is left until", percent(u.typical), w.Name, percent(left))
-	case u.typical*float64(u.running+1) > left:
-		until = time.Time{}
-		why = fmt.Sprintf("an attempt uses about %s of the %s window, and %s; %s is left",
-			percent(u.typical), w.Name, Plural(u.running, "attempt")+" already in progress", percent(left))
-	default:
+		why := fmt.Sprintf("an attempt uses about %s of the %s window; %s is left until", percent(u.typical), w.Name, percent(left))
+		return full(account, why, w.ResetsAt)
+	}
+	return w.crowded(account, left, u)
+}
+
+// crowded holds an account whose attempts in progress may use the rest of the window. The attempts may end at any time,
+// so the hold's end is unknown.
+func (w Window) crowded(account string, left float64, u use) *hold {
+	if u.running == 0 || u.typical*float64(u.running+1) <= left {
 		return nil
 	}
+	why := fmt.Sprintf("an attempt uses about %s of the %s window, and %s; %s is left",
+		percent(u.typical), w.Name, Plural(u.running, "attempt")+" already in progress", percent(left))
+	return full(account, why, time.Time{})
+}
+
+func full(account, why string, until time.Time) *hold {
 	return &hold{why: Reason{RuleHeadroom, "account " + account + ": " + why, until}, until: until, rule: RuleHeadroom}
 }
 

@@ -47,7 +47,7 @@ func TestHostRulesAllowExactMatches(t *testing.T) {
 	}
 	for _, text := range []string{"", "*", "*:443", "*.", "a.*.org", "*example.org", "example.org:0", "example.org:+1", "example.org:0443", "example.org:65536", "example.org:", "10.0.0.1:443", "https://example.org"} {
 		if err := new(HostRule).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is a rule", text)
+			t.Errorf("%q is accepted as a rule", text)
 		}
 	}
 	for _, c := range []struct {

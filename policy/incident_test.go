@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// These are the four cases of the plan that came out of the incident, in which
-// an agent at its usage limit was restarted 1,249 times, on the level of
-// decisions.
+// In the incident, an agent at its usage limit was restarted 1,249 times. These tests cover the decisions of the four cases
+// that our plan listed afterwards.
 
-// solving returns a world with one backend and one thread on which a first
-// attempt runs.
+// solving returns a world with one backend and one thread whose first attempt runs.
 func solving(t *testing.T, change func(*Limits)) (*world, *simThread) {
 	l := Defaults()
 	if change != nil {
@@ -23,7 +21,7 @@ func solving(t *testing.T, change func(*Limits)) (*world, *simThread) {
 	return w, w.threads[0]
 }
 
-// attemptsAre checks how many attempts began, and what was decided last.
+// attemptsAre checks the number of attempts and the last decision.
 func (s *simThread) attemptsAre(t *testing.T, n int, action Action, rule Rule) {
 	t.Helper()
 	if len(s.attempts) != n || s.last.Action != action || s.last.Rule != rule {
@@ -51,8 +49,7 @@ func TestImmediateUsageLimitStopsAfterThree(t *testing.T) {
 			w.say(s, "solve")
 			limit()
 			s.attemptsAre(t, 3, DoStop, "usage_limit_breaker")
-			// The incident: the description's timestamp moved and comments
-			// appeared, again and again.
+			// The incident: the description's timestamp changed and comments appeared repeatedly.
 			for range 1249 {
 				w.say(s, "")
 				w.pass(2 * time.Second)
@@ -99,7 +96,7 @@ func TestThreeUsageLimitsCountOverThreads(t *testing.T) {
 func TestEditedDescriptionRestartsOnlyWithNewContent(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
-		feedback bool // what package feedback says of the edit
+		feedback bool // whether package feedback accepts the edit as feedback
 		how      Attempt
 		attempts int
 		rule     Rule
@@ -156,7 +153,7 @@ func TestAutoContinueWaitsUntilTheResetAndThenAttempts(t *testing.T) {
 	w.end(s, atLimit(reset))
 	s.attemptsAre(t, 1, DoWait, "usage_limit")
 	if !s.last.Until.Equal(reset) {
-		t.Fatalf("it waits until %s, want %s", Clock(s.last.Until), Clock(reset))
+		t.Fatalf("the thread waits until %s, want %s", Clock(s.last.Until), Clock(reset))
 	}
 	w.pass(reset.Sub(w.now) - time.Second)
 	s.attemptsAre(t, 1, DoWait, "usage_limit")

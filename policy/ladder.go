@@ -55,7 +55,7 @@ func ladder(f Facts) Decision {
 		why := fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N)
 		return again(RuleBudget, why).like(a)
 	default:
-		why := fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Outcome.Words())
+		why := fmt.Sprintf("attempt %d moved the work forward before it ended %s", a.N, a.Outcome.Words())
 		return again(RuleProgress, why).like(a)
 	}
 }
@@ -79,7 +79,7 @@ func silence(f Facts) Decision {
 	if a.Outcome != FellSilent {
 		return Decision{}
 	}
-	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s, which is no failure of it", a.N, a.Silent)
+	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s; that does not count as a failure", a.N, a.Silent)
 	if n := len(inARow(f.run(), Attempt.wentSilent)); n >= maxSilences {
 		return stop(
 			RuleSilent,
@@ -93,9 +93,9 @@ func silence(f Facts) Decision {
 
 func (a Attempt) wentSilent() bool { return a.Outcome == FellSilent }
 
-// After three attempts in a row (a usual retry budget), hung agents and interrupted attempts need a user. If the
-// server was killed each time, the attempt may be the cause: from the third time it waits firstHeldBack, doubled each
-// time.
+// After three attempts in a row (a usual retry budget), hung agents and interrupted attempts need a user. If the server
+// was killed each time, the attempt may be the cause: from the third time the next one waits firstHeldBack, doubled
+// each time.
 const (
 	maxSilences     = 3
 	maxBroken       = 3
@@ -113,7 +113,7 @@ func (f Facts) interrupted(a Attempt) Decision {
 			killed++
 		}
 	}
-	why := fmt.Sprintf("%d attempts were interrupted and none between them came to its own end, which is no failure of the agent%s", len(row), a.detail())
+	why := fmt.Sprintf("%d attempts were interrupted and none between them came to its own end, which is not a failure of the agent%s", len(row), a.detail())
 	if len(row)-killed >= maxBroken {
 		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.", why)
 	}
@@ -127,7 +127,7 @@ func (f Facts) interrupted(a Attempt) Decision {
 			Reasons: Reasons{{RuleInterrupted, why + "; the next one begins at", until}},
 		}
 	}
-	why = fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, a.detail())
+	why = fmt.Sprintf("attempt %d was interrupted, which is not a failure of the agent%s", a.N, a.detail())
 	return again(RuleInterrupted, why).like(a)
 }
 
@@ -382,8 +382,8 @@ func (r Rung) Result() string {
 	return "did not help"
 }
 
-// OwnRung describes an attempt that was itself a recovery. Its cost is the attempt's cost. It recovered if it achieved
-// what the last attempt that ended by itself did not.
+// OwnRung describes an attempt that was itself a recovery. Its cost is the attempt's cost. It recovered if it succeeded
+// and the last attempt that ended by itself did not.
 func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, bool) {
 	own := Rung{
 		Rung:      d.Rung,
@@ -416,7 +416,7 @@ func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, boo
 	return own, true
 }
 
-// settle counts all firings as helped, or none.
+// settle counts all firings as helped after a recovery. An unneeded rung did not recover.
 func (r *Rung) settle() {
 	if r.Unneeded {
 		r.Recovered = false

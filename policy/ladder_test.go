@@ -18,34 +18,34 @@ func TestFailedVerificationEscalates(t *testing.T) {
 	never := func(f *Facts) { f.Limits.Ladder.EscalateEffort = false }
 	cannot := func(f *Facts) { f.Backends[0].CanEscalate = false }
 	read(t, []sentence{
-		{"first it is retried with the output", given(unverified()),
+		{"the first failure is retried with the output", given(unverified()),
 			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: wanted("retry 1 of 2")}},
-		{"then once more", given(unverified(), unverified()),
+		{"the second failure is retried with the output", given(unverified(), unverified()),
 			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: wanted("retry 2 of 2")}},
-		{"then with the escalated effort", given(unverified(), unverified(), unverified()),
+		{"the third failure is retried at the escalated effort", given(unverified(), unverified(), unverified()),
 			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: wanted("verification failed and 3 attempts did not mend it")}},
-		{"then the run ends", given(unverified(), unverified(), unverified(), escalated),
+		{"a failure at the escalated effort ends the run", given(unverified(), unverified(), unverified(), escalated),
 			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("4 attempts did not mend it")}},
-		{"the effort is not raised where that is not allowed", given(unverified(), unverified(), unverified()).with(never),
+		{"the effort is not escalated if the configuration forbids it", given(unverified(), unverified(), unverified()).with(never),
 			Decision{Action: DoStop, Rule: "verify_failed"}},
-		{"nor where the backend has no other, which is said", given(unverified(), unverified(), unverified()).with(cannot),
+		{"the effort is not escalated if the backend has no higher one", given(unverified(), unverified(), unverified()).with(cannot),
 			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("backend codex has no higher effort to try")}},
-		{"nor where a person chose another that has none", given(unverified(), unverified(), unverified()).with(func(f *Facts) { f.Pinned = "claude" }),
+		{"the effort is not escalated if the pinned backend has no higher one", given(unverified(), unverified(), unverified()).with(func(f *Facts) { f.Pinned = "claude" }),
 			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("backend claude has no higher effort to try")}},
-		{"nor twice because a person asked for it before", given(escalated, unverified(), unverified()),
+		{"the effort is not escalated again after a user's escalation", given(escalated, unverified(), unverified()),
 			Decision{Action: DoStop, Rule: "verify_failed"}},
-		{"the effort is that of the backend that failed", given(claude, claude, claude).with(func(f *Facts) {
+		{"the effort of the failed backend is escalated", given(claude, claude, claude).with(func(f *Facts) {
 			f.Backends[0].CanEscalate, f.Backends[1].CanEscalate = false, true
 		}), Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "claude", Rung: RungEffort, Escalated: true}},
-		{"attempts that failed in another way do not begin it anew", given(unverified(), unverified(), timedOut(), unverified()),
+		{"other failures do not restart the ladder", given(unverified(), unverified(), timedOut(), unverified()),
 			Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true, Reasons: wanted("verification failed and 3 attempts did not mend it")}},
-		{"and it has an end whatever comes between", given(unverified(), timedOut(), unverified(), interruptedAttempt(), unverified(), escalated, timedOut(), unverified()),
+		{"the ladder ends despite other failures in between", given(unverified(), timedOut(), unverified(), interruptedAttempt(), unverified(), escalated, timedOut(), unverified()),
 			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("5 attempts did not mend it")}},
-		{"new feedback begins it anew", given(unverified(), unverified(), answered, unverified()),
+		{"new feedback restarts the ladder", given(unverified(), unverified(), answered, unverified()),
 			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify, Reasons: wanted("retry 2 of 2")}},
-		{"what was cut off is tried again on its rung", given(unverified(), unverified(), unverified(), cutOff),
+		{"an interrupted attempt is retried on its rung", given(unverified(), unverified(), unverified(), cutOff),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex", Rung: RungEffort, Escalated: true}},
-		{"new feedback begins with an ordinary attempt", given(unverified(), unverified(), unverified()).asked(""),
+		{"new feedback starts an ordinary attempt", given(unverified(), unverified(), unverified()).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }
@@ -62,35 +62,35 @@ func TestMissingAnswerIsRetriedInTheOppositeMode(t *testing.T) {
 	moving.StartTree, moving.EndTree = "before", moved
 	once := Decision{Action: DoAttempt, Rule: "no_answer", Backend: "codex", Rung: RungAnswer}
 	read(t, []sentence{
-		{"it is tried once more", given(silent), once},
-		{"but not twice", given(silent, again), Decision{Action: DoStop, Rule: "no_progress"}},
-		{"also not when it moved the work meanwhile", given(silent, moving, silent), Decision{Action: DoStop, Rule: "no_progress"}},
-		{"nor where the gateway has asked again already", given(gateway), Decision{Action: DoStop, Rule: "no_progress"}},
-		{"but where the answer was too much prose, the gateway cannot", given(rambled), once},
-		{"nor where that is switched off", given(silent).with(func(f *Facts) { f.Limits.Ladder.NoAnswerRetry = false }), Decision{Action: DoStop, Rule: "no_progress"}},
-		{"feedback is worth an ordinary attempt", given(silent).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"a missing answer is retried", given(silent), once},
+		{"a missing answer is not retried twice", given(silent, again), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"a missing answer is not retried twice despite progress", given(silent, moving, silent), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"a missing answer is not retried if the gateway has retried", given(gateway), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"an answer of too much prose is retried, as the gateway cannot retry it", given(rambled), once},
+		{"a missing answer is not retried if that is switched off", given(silent).with(func(f *Facts) { f.Limits.Ladder.NoAnswerRetry = false }), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"feedback starts an ordinary attempt", given(silent).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }
 
-func TestInterruptionIsBlameless(t *testing.T) {
+func TestInterruptionsAreRetriedWithWaits(t *testing.T) {
 	i := interruptedAttempt()
 	own := i
 	own.Ending, own.Detail = Completed, "the disk is full"
 	read(t, []sentence{
-		{"it is tried again", given(i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
-		{"and once more", given(i, i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
-		{"after three in a row a minute is waited", given(i, i, i),
+		{"the first interruption is retried", given(i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
+		{"the second interruption is retried", given(i, i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
+		{"the third interruption in a row waits a minute", given(i, i, i),
 			Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(time.Minute), Reasons: Reasons{
-				{"interrupted", "3 attempts were interrupted and none between them came to its own end, which is no failure of the agent: the node that ran it stopped; the next one begins at", noon.Add(time.Minute)}}}},
-		{"which is then over", given(i, i, i).with(func(f *Facts) { f.Now = noon.Add(time.Minute) }), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
-		{"twice as long after each further one", given(many(6, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(8 * time.Minute)}},
-		{"and two hours at most", given(many(20, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(2 * time.Hour)}},
-		{"three in a row that Pawl could not carry through are for the operator to look at", given(own, own, own),
+				{"interrupted", "3 attempts were interrupted and none between them came to its own end, which is not a failure of the agent: the node that ran it stopped; the next one begins at", noon.Add(time.Minute)}}}},
+		{"the third interruption is retried after its wait", given(i, i, i).with(func(f *Facts) { f.Now = noon.Add(time.Minute) }), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
+		{"the wait doubles with each interruption", given(many(6, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(8 * time.Minute)}},
+		{"the wait is at most two hours", given(many(20, i, i)...), Decision{Action: DoWait, Rule: "interrupted", Until: noon.Add(2 * time.Hour)}},
+		{"three failures of Pawl in a row stop the run", given(own, own, own),
 			Decision{Action: DoStop, Rule: "interrupted", Reasons: wanted("3 attempts were interrupted", "the disk is full")}},
-		{"also where its server was killed in between", given(own, own, i, own), Decision{Action: DoStop, Rule: "interrupted"}},
-		{"or the agent hung", given(own, hung(), own, hung(), own), Decision{Action: DoStop, Rule: "interrupted"}},
-		{"earlier ones do not count", given(i, i, timedOut(), i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
-		{"a person may try again", given(i, i, i).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"three failures of Pawl stop the run despite a killed server in between", given(own, own, i, own), Decision{Action: DoStop, Rule: "interrupted"}},
+		{"three failures of Pawl stop the run despite hung agents in between", given(own, hung(), own, hung(), own), Decision{Action: DoStop, Rule: "interrupted"}},
+		{"interruptions before another ending do not count", given(i, i, timedOut(), i), Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
+		{"a user's retry starts an attempt", given(i, i, i).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }
 
@@ -105,20 +105,20 @@ func TestSessionIsResumedIfUseful(t *testing.T) {
 		reason  string
 	}{
 		{"after a failed verification", nil, "work", "s-1", "continues the session of attempt 1"},
-		{"after an attempt that changed nothing", func(a *Attempt, _ *Decision, _ *Facts) { a.Commit = "" }, "base", "s-1", "continues"},
-		{"not after somebody pushed", nil, "other", "", "not as the last one left them"},
+		{"after an attempt without changes", func(a *Attempt, _ *Decision, _ *Facts) { a.Commit = "" }, "base", "s-1", "continues"},
+		{"not after a user's push", nil, "other", "", "not as the last one left them"},
 		{"not with another backend", func(_ *Attempt, d *Decision, _ *Facts) { d.Backend = "claude" }, "work", "", "another backend"},
-		{"not when it is to differ", func(_ *Attempt, d *Decision, _ *Facts) { d.Different = true }, "work", "", "must differ"},
+		{"not if the attempt must differ", func(_ *Attempt, d *Decision, _ *Facts) { d.Different = true }, "work", "", "must differ"},
 		{"not at the escalated effort", func(_ *Attempt, d *Decision, _ *Facts) { d.Escalated = true }, "work", "", "must differ"},
 		{"not after a loop", func(a *Attempt, _ *Decision, _ *Facts) { a.Outcome = EditLoop }, "work", "", "in circles"},
 		{"not after a crash", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = Crashed }, "work", "", "ended crashed"},
-		{"after a day's budget ended it", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending, a.Paused = TurnLimit, true }, "work", "s-1", "continues"},
-		{"not after its own budget did", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = TurnLimit }, "work", "", "ended turn limit"},
-		{"not when its context is large", func(a *Attempt, _ *Decision, _ *Facts) { a.Context = maxResumed + 1 }, "work", "", "fills 100001 tokens"},
-		{"not when it has no name", func(a *Attempt, _ *Decision, _ *Facts) { a.Session = "" }, "work", "", ""},
-		{"not when the agent neither spoke nor acted, so that its CLI saved nothing", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending, a.ToolCalls = Disconnected, 0 }, "work", "", "a new session: the agent neither said nor did anything in the last one"},
-		{"not when the agent cannot", func(a *Attempt, _ *Decision, _ *Facts) { a.Resumable = false }, "work", "", ""},
-		{"not when that is switched off", func(_ *Attempt, _ *Decision, f *Facts) { f.Limits.Ladder.ResumeSessions = false }, "work", "", ""},
+		{"after a daily budget ended the attempt", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending, a.Paused = TurnLimit, true }, "work", "s-1", "continues"},
+		{"not after the attempt's own budget ended it", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = TurnLimit }, "work", "", "ended turn limit"},
+		{"not if its context is large", func(a *Attempt, _ *Decision, _ *Facts) { a.Context = maxResumed + 1 }, "work", "", "fills 100001 tokens"},
+		{"not if it has no id", func(a *Attempt, _ *Decision, _ *Facts) { a.Session = "" }, "work", "", ""},
+		{"not if the agent neither spoke nor acted, so its CLI saved nothing", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending, a.ToolCalls = Disconnected, 0 }, "work", "", "a new session: the agent neither said nor did anything in the last one"},
+		{"not if the agent does not support it", func(a *Attempt, _ *Decision, _ *Facts) { a.Resumable = false }, "work", "", ""},
+		{"not if it is switched off", func(_ *Attempt, _ *Decision, f *Facts) { f.Limits.Ladder.ResumeSessions = false }, "work", "", ""},
 		{"not from an earlier run", func(_ *Attempt, _ *Decision, f *Facts) { f.Run = 2 }, "work", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,17 +162,17 @@ func TestUsedUpBudgetStops(t *testing.T) {
 	ended := timedOut()
 	ended.Paused, ended.EndTree = true, ended.StartTree
 	read(t, []sentence{
-		{"of tokens, until enough of them are a day old", tokens, from(tokens)},
-		{"of dollars", dollars, from(dollars)},
-		{"also when somebody asks", asked, from(asked)},
-		{"unless it is to allow as much once more", asked.asked("raise").with(func(f *Facts) { f.Raised = len(f.Attempts) }), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"whom it ended goes on when there is room", given(ended), Decision{Action: DoAttempt, Rule: "budget", Backend: "codex"}},
-		{"but not twice without a change", given(ended, ended), Decision{Action: DoStop, Rule: "no_progress"}},
-		{"but not before it is reached", given(used(99, 1.9)).with(bound), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
-		{"nor where there is none", given(used(1<<40, 1e6)), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
-		{"nor for what is more than a day old", given(used(100, 0)).with(bound).with(func(f *Facts) { f.Attempts[0].StartedAt = noon.Add(-Day) }),
+		{"a token budget waits until enough tokens are a day old", tokens, from(tokens)},
+		{"a dollar budget waits, too", dollars, from(dollars)},
+		{"a retry does not end the wait", asked, from(asked)},
+		{"a raise ends the wait", asked.asked("raise").with(func(f *Facts) { f.Raised = len(f.Attempts) }), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"an attempt that the budget ended continues once there is room", given(ended), Decision{Action: DoAttempt, Rule: "budget", Backend: "codex"}},
+		{"an attempt that the budget ended twice without changes stops", given(ended, ended), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"an attempt starts below the budget", given(used(99, 1.9)).with(bound), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"an attempt starts without a budget", given(used(1<<40, 1e6)), Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
+		{"use more than a day ago does not count", given(used(100, 0)).with(bound).with(func(f *Facts) { f.Attempts[0].StartedAt = noon.Add(-Day) }),
 			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex"}},
-		{"that of one attempt ends the run", given(spent), stop},
-		{"unless a person asks for another", given(spent).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"an attempt's own budget ends the run", given(spent), stop},
+		{"a user's retry starts an attempt after the attempt's own budget", given(spent).asked("retry"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }

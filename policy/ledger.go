@@ -16,7 +16,7 @@ type Caps struct {
 	PerRepositoryPerDay   int `yaml:"per_repository_per_day"`
 	PerInstallationPerDay int `yaml:"per_installation_per_day"`
 	PerServerPerDay       int `yaml:"per_server_per_day"`
-	PerAccountPerDay      int `yaml:"per_account_per_day"` // of a provider, for all its backends
+	PerAccountPerDay      int `yaml:"per_account_per_day"` // per provider account, for all its backends
 }
 
 // Used counts attempts and their use.
@@ -72,7 +72,7 @@ func (l Ledger) Spent() string {
 	return ""
 }
 
-// Full returns why the level allows no further attempt, and the rule; empty if it does.
+// Full returns why the level allows no further attempt, and the rule; empty if one is allowed.
 func (l Ledger) Full() (why string, by Rule) {
 	if usedUp(l.Attempts, l.MaxAttempts) {
 		return fmt.Sprintf("%s on %s in 24 hours; its limit is %d", Plural(l.Attempts, "attempt"), l.Level, l.MaxAttempts), RuleCap

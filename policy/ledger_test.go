@@ -11,19 +11,19 @@ func TestGlobalLimitMakesAThreadWait(t *testing.T) {
 	first := noon.Add(-time.Hour)
 	for name, c := range map[string]struct {
 		used Usage
-		rule Rule // empty where it may go on
+		rule Rule // empty if the thread may continue
 		why  string
 	}{
-		"with room everywhere":      {Usage{Used{99, 99e6, 49, first}, Used{299, 199e6, 99, first}, Used{499, 399e6, 199, first}, nil}, "", ""},
-		"the repository's attempts": {Usage{Repository: Used{Attempts: 100, First: first}}, RuleCap, "100 attempts on this repository in 24 hours; its limit is 100"},
-		"its money":                 {Usage{Repository: Used{USD: 50, First: first}}, RuleBudget, "50.00 USD on this repository in 24 hours; its budget is 50.00"},
-		"the installation's":        {Usage{Installation: Used{Attempts: 300, First: first}}, RuleCap, "this installation"},
-		"that one's money":          {Usage{Installation: Used{USD: 100, First: first}}, RuleBudget, "100.00 USD on this installation of the App in 24 hours; its budget is 100.00"},
-		"the server's":              {Usage{Server: Used{Attempts: 500, First: first}}, RuleCap, "this server"},
-		"its money too":             {Usage{Server: Used{USD: 200.5, First: first}}, RuleBudget, "200.50 USD on this server"},
+		"below every limit":           {Usage{Used{99, 99e6, 49, first}, Used{299, 199e6, 99, first}, Used{499, 399e6, 199, first}, nil}, "", ""},
+		"the repository's attempts":   {Usage{Repository: Used{Attempts: 100, First: first}}, RuleCap, "100 attempts on this repository in 24 hours; its limit is 100"},
+		"the repository's money":      {Usage{Repository: Used{USD: 50, First: first}}, RuleBudget, "50.00 USD on this repository in 24 hours; its budget is 50.00"},
+		"the installation's attempts": {Usage{Installation: Used{Attempts: 300, First: first}}, RuleCap, "this installation"},
+		"the installation's money":    {Usage{Installation: Used{USD: 100, First: first}}, RuleBudget, "100.00 USD on this installation of the App in 24 hours; its budget is 100.00"},
+		"the server's attempts":       {Usage{Server: Used{Attempts: 500, First: first}}, RuleCap, "this server"},
+		"the server's money":          {Usage{Server: Used{USD: 200.5, First: first}}, RuleBudget, "200.50 USD on this server"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := given().asked("resume") // whoever asks
+			f := given().asked("resume") // a user's command does not lift the limit
 			f.GlobalLimits = f.Limits.Ledgers(c.used)
 			d := Next(f)
 			if c.rule == "" {
@@ -42,7 +42,7 @@ func TestGlobalLimitMakesAThreadWait(t *testing.T) {
 	}
 }
 
-// An account that is used up holds back its own backends, whoever asks.
+// If an account's limit is used up, its backends wait, even after a user's command.
 func TestAccountLimitStopsItsBackends(t *testing.T) {
 	used := func(accounts map[string]Used) Facts {
 		f := given().asked("resume")
@@ -54,15 +54,15 @@ func TestAccountLimitStopsItsBackends(t *testing.T) {
 	}
 	read(t, []sentence{
 		{"room on both accounts", used(map[string]Used{"main": {Attempts: 9, USD: 19.9}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
-		{"none on the first", used(map[string]Used{"main": {Attempts: 10}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "claude"}},
-		{"its money is spent", used(map[string]Used{"main": {USD: 20}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "claude"}},
-		{"none on either", used(map[string]Used{"main": {USD: 20}, "spare": {Attempts: 10}}), Decision{Action: DoWait, Rule: RuleBudget}},
+		{"no room on the first account", used(map[string]Used{"main": {Attempts: 10}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "claude"}},
+		{"the first account's money is spent", used(map[string]Used{"main": {USD: 20}}), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "claude"}},
+		{"no room on either account", used(map[string]Used{"main": {USD: 20}, "spare": {Attempts: 10}}), Decision{Action: DoWait, Rule: RuleBudget}},
 	})
-	for pause, until := range map[time.Duration]time.Time{time.Minute: noon.Add(time.Minute), time.Hour: {}} { // the day is looked at every few minutes
+	for pause, until := range map[time.Duration]time.Time{time.Minute: noon.Add(time.Minute), time.Hour: {}} { // Pawl checks the daily limit every few minutes
 		f := used(map[string]Used{"main": {USD: 20}})
 		f.Backends[1].Cooldown.Until, f.Fresh = noon.Add(pause), given().asked("").Fresh
 		if d := Next(f); d.Action != DoWait || !d.Until.Equal(until) {
-			t.Errorf("with the other account cooling down for %s: %+v, want it until %s", pause, d, until)
+			t.Errorf("with the other account in cooldown for %s: %+v, want a wait until %s", pause, d, until)
 		}
 	}
 	d := Next(used(map[string]Used{"main": {USD: 20}, "spare": {Attempts: 10}}))
@@ -72,12 +72,12 @@ func TestAccountLimitStopsItsBackends(t *testing.T) {
 		}
 	}
 	if d.Hint != hintRoom {
-		t.Errorf("%q, of a wait that no command ends", d.Hint)
+		t.Errorf("%q, for a wait that no command ends", d.Hint)
 	}
 	cooling := used(map[string]Used{"main": {USD: 20}})
 	cooling.Fresh, cooling.Backends[1].Cooldown.Until = nil, noon.Add(time.Hour)
 	if d := cooling.holdBack(cooling.Backends, Decision{}); !strings.Contains(d.Hint, "/pawl resume") {
-		t.Errorf("%q, where a person may pass over the cooldown", d.Hint)
+		t.Errorf("%q, although a user may skip the cooldown", d.Hint)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestTokensHaveGlobalLimits(t *testing.T) {
 	l := Defaults()
 	l.Budget.TokensPerServerPerDay = 1000
 	if b := Defaults().Budget; b.TokensPerRepositoryPerDay == 0 || b.TokensPerInstallationPerDay == 0 || b.TokensPerServerPerDay == 0 {
-		t.Errorf("%+v bounds no tokens where nobody configured a budget, and agents on an account's login tell no money", b)
+		t.Errorf("%+v has no token limit, although no budget is configured and agents with an account's login report no cost", b)
 	}
 	server := l.Ledgers(Usage{Server: Used{Tokens: 1000, Attempts: 2}})[2]
 	if why, by := server.Full(); by != RuleBudget || !strings.Contains(why, "1,000 tokens on this server") {
@@ -106,12 +106,12 @@ func TestChainOfPawlsWorkNeedsAUser(t *testing.T) {
 	}
 	read(t, []sentence{
 		{"a follow-up of a follow-up", of(2), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
-		{"one after it", of(3), Decision{Action: DoStop, Rule: RuleGenerations}},
-		{"which a person asked for too", of(3, 0), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
+		{"a follow-up of that one", of(3), Decision{Action: DoStop, Rule: RuleGenerations}},
+		{"a follow-up that a user also requested", of(3, 0), Decision{Action: DoAttempt, Rule: RuleFeedback, Backend: "codex"}},
 	})
 }
 
-// The operator sees of each level what is used and what is left.
+// The operator sees the used and the remaining amount for each level.
 func TestDailyUseIsListedByLevel(t *testing.T) {
 	l := Defaults()
 	l.Caps, l.Budget = Caps{PerRepositoryPerDay: 3, PerInstallationPerDay: 10, PerServerPerDay: 20, PerAccountPerDay: 6}, Budget{USDPerRepositoryPerDay: 5, TokensPerInstallationPerDay: 1000}
@@ -142,6 +142,6 @@ func TestDailyUseIsListedByLevel(t *testing.T) {
 		t.Errorf("usage %+v", u)
 	}
 	if empty := l.Day(nil, 2); len(empty) != 1 || empty[0].Attempts != 0 {
-		t.Errorf("of no attempts: %+v", empty)
+		t.Errorf("without attempts: %+v", empty)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// check holds every decision of a simulation against the guarantees. What it
-// knows of accounts is its own ledger, not the policy's breaker.
+// check compares every decision of a simulation with the guarantees. It uses its own ledger of the accounts, not the policy's
+// breakers.
 func (w *world) check(s *simThread, f Facts, d Decision) {
 	w.t.Helper()
 	broken := func(what string) {
@@ -107,7 +107,7 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 	}
 }
 
-// checkAccount is the promise about usage limits.
+// checkAccount checks the guarantee about usage limits.
 func (w *world) checkAccount(f Facts, b Backend, broken func(string)) {
 	w.t.Helper()
 	l := w.accounts[b.Account]
@@ -124,7 +124,7 @@ func (w *world) checkAccount(f Facts, b Backend, broken func(string)) {
 	}
 }
 
-// checkRestart is the promise about restarts.
+// checkRestart checks the guarantee about restarts.
 func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(string)) {
 	w.t.Helper()
 	last := f.Attempts[len(f.Attempts)-1]
@@ -149,8 +149,7 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	}
 }
 
-// refusals are the attempts before the last one that ended in the same way as it, by a
-// refusal that passes.
+// refusals counts the attempts directly before the last one that had the same ending, if that ending is a temporary refusal.
 func refusals(f Facts) (n int) {
 	for i := len(f.Attempts) - 2; i >= 0 && f.Attempts[i].refused(); i-- {
 		n++
@@ -196,7 +195,7 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 	}
 }
 
-// anyLimits are the defaults or small numbers, which are reached more often.
+// anyLimits draws the default limits, or small limits, which are reached more often.
 func anyLimits(t *rapid.T) Limits {
 	l := Defaults()
 	if rapid.Bool().Draw(t, "small limits") {
@@ -213,7 +212,7 @@ func anyLimits(t *rapid.T) Limits {
 	return l
 }
 
-// anyBackends are up to three, some of which share an account.
+// anyBackends draws up to three backends. Some share an account.
 func anyBackends(t *rapid.T) []Backend {
 	var all []Backend
 	for _, name := range []string{"codex", "claude", "gemini"}[:rapid.IntRange(1, 3).Draw(t, "backends")] {
@@ -223,7 +222,7 @@ func anyBackends(t *rapid.T) []Backend {
 	return all
 }
 
-// anyMood is the kind of ending that a whole simulation tends to; nil for none.
+// anyMood draws the ending that is most frequent in a simulation; nil for none.
 func anyMood(t *rapid.T) *Attempt {
 	stuck := unverified()
 	stuck.Evidence = far
@@ -234,8 +233,7 @@ func anyMood(t *rapid.T) *Attempt {
 	return &mood
 }
 
-// anyEnd is how an attempt may end. Often it is a limit: that is where it went
-// wrong once.
+// anyEnd draws an attempt's ending. It is often a usage limit, because the incident began with one.
 func anyEnd(t *rapid.T, now time.Time, mood *Attempt) Attempt {
 	if mood != nil && rapid.IntRange(0, 3).Draw(t, "in the mood") > 0 {
 		return *mood
@@ -280,8 +278,7 @@ func TestPawlCannotRunAway(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { simulate(t) })
 }
 
-// simulate lets arbitrary things happen and counts the decisions that they led
-// to.
+// simulate plays random events and counts the resulting decisions.
 func simulate(t *rapid.T) map[string]int {
 	decided := map[string]int{}
 	w := newWorld(t, anyLimits(t), rapid.IntRange(1, 3).Draw(t, "threads"), anyBackends(t)...)
@@ -295,8 +292,7 @@ func simulate(t *rapid.T) map[string]int {
 	return decided
 }
 
-// TestSimulationReachesEveryRule: the guarantees would mean little if what
-// happens did not lead to every decision. The seeds are fixed.
+// The guarantees mean little unless the simulations lead to every kind of decision. The seeds are fixed.
 func TestSimulationReachesEveryRule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("volume: make test runs it")
@@ -317,13 +313,12 @@ func TestSimulationReachesEveryRule(t *testing.T) {
 		"attempt feedback", "wait gather", "wait backoff", "stop no_backend",
 	} {
 		if decided[d] == 0 {
-			t.Errorf("no simulation came to %q; they came to %v", d, decided)
+			t.Errorf("no simulation reached %q; they reached %v", d, decided)
 		}
 	}
 }
 
-// happen lets one thing happen: most often that a running attempt ends or that
-// time passes, else that people speak.
+// happen plays one event: usually the end of the running attempt or the passing of time, otherwise a user's comment.
 func happen(t *rapid.T, w *world, s *simThread, mood *Attempt) {
 	if s.closed+s.paused != "" && rapid.Bool().Draw(t, "lift") {
 		s.closed, s.paused = "", ""
@@ -353,16 +348,14 @@ func happen(t *rapid.T, w *world, s *simThread, mood *Attempt) {
 	}
 }
 
-// TestRunEndsWithoutUsers pins that no thread goes on for ever by itself: with
-// one piece of feedback and whatever endings, it ends after at most Restarts.Max
-// restarts, or it is done.
+// No thread continues forever without users: with one request and any endings, a run is done, or ends after at most
+// Restarts.Max restarts.
 func TestRunEndsWithoutUsers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, anyLimits(t), 1, anyBackends(t)...)
 		s, mood := w.threads[0], anyMood(t)
 		w.say(s, "solve")
-		// Each attempt is preceded by at most a wait for each backend and one
-		// backoff.
+		// Before each attempt there is at most one wait for each backend and one backoff.
 		for range 4 * 5 * (w.limits.Restarts.Max + 2) {
 			switch {
 			case !s.open:
@@ -378,8 +371,7 @@ func TestRunEndsWithoutUsers(t *testing.T) {
 	})
 }
 
-// TestSuccessfulAttemptIsNotRepeated pins that work that is done and
-// asked for by nobody stays done, whatever happened before.
+// Finished work stays finished unless a user asks for more, independent of earlier events.
 func TestSuccessfulAttemptIsNotRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []Attempt

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Outcome is an attempt's result, one of the list in docs/verdicts.md; empty while the attempt runs.
+// Outcome is an attempt's result, listed in docs/verdicts.md; empty while the attempt runs.
 type Outcome string
 
 // Outcomes of attempts with kept work, or without work.
@@ -159,10 +159,10 @@ func (r Receipt) ownEnd() Outcome {
 
 // Came computes the outcome from the receipt. The first case that applies wins.
 func (r Receipt) Came(p Purpose, l SeverityLimits) Outcome {
-	if o, told := r.refusedAccount(); told {
+	if o, ok := r.refusedAccount(); ok {
 		return o
 	}
-	if o, told := r.answers(p); told {
+	if o, ok := r.answers(p); ok {
 		return o
 	}
 	switch {

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// constants are the values of a type's constants in a file, in their order.
+// constants returns the values of a type's constants in a file, in the file's order.
 func constants[T ~string](t *testing.T, name, typ string) (all []T) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
@@ -42,7 +42,7 @@ func constants[T ~string](t *testing.T, name, typ string) (all []T) {
 	return all
 }
 
-// endings are the constants of the type Ending.
+// endings returns the constants of the type Ending.
 func endings(t *testing.T) []Ending { return constants[Ending](t, "words.go", "Ending") }
 
 func TestEveryEndingHasOneOutcome(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEveryEndingHasOneOutcome(t *testing.T) {
 	}
 }
 
-// TestOutcomeTable holds docs/verdicts.md to the meanings of all outcomes.
+// TestOutcomeTable compares a table in docs/verdicts.md with the outcomes' meanings.
 func TestOutcomeTable(t *testing.T) {
 	const path = "../docs/verdicts.md"
 	const head = "outcome | means | what follows\n---|---|---\n"
@@ -83,7 +83,7 @@ func TestOutcomeTable(t *testing.T) {
 	holdsTable(t, path, head, table.String())
 }
 
-// TestVerificationTable finds a row for each verification in docs/verdicts.md.
+// TestVerificationTable checks that docs/verdicts.md has a row for each verification.
 func TestVerificationTable(t *testing.T) {
 	page, err := os.ReadFile("../docs/verdicts.md")
 	if err != nil {
@@ -130,15 +130,15 @@ func TestStoredOutcomesAreTranslated(t *testing.T) {
 	}
 }
 
-// TestStoredOutcomesStay: what Pawl writes now reads as it was written.
-func TestStoredOutcomesStay(t *testing.T) {
+// An outcome that Pawl stores now is read unchanged.
+func TestCurrentOutcomesAreReadUnchanged(t *testing.T) {
 	endings := constants[Ending](t, "words.go", "Ending")
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyReceipt(t, endings)
 		purpose := rapid.SampledFrom([]Purpose{ToChange, ToAnswer, ToPlan}).Draw(t, "purpose")
 		r.Outcome = r.Came(purpose, Defaults().Severity)
 		if r.Outcome == WasTimedOut && r.Silent != "" {
-			t.Fatal("a silence is no other time limit")
+			t.Fatal("silence is read as another time limit")
 		}
 		if got := r.Stored(purpose); got != r.Outcome {
 			t.Fatalf("%s became %s", r.Outcome, got)
@@ -146,7 +146,7 @@ func TestStoredOutcomesStay(t *testing.T) {
 	})
 }
 
-// anyVerified is what one verify command may have come to.
+// anyVerified draws the result of a verify command.
 func anyVerified(t *rapid.T) Verified {
 	name := func(label string) []string {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"TestA", "TestB", "pkg [build failed]"}), 0, 2, rapid.ID).Draw(t, label)
@@ -169,7 +169,7 @@ func anyVerified(t *rapid.T) Verified {
 	return v
 }
 
-// anyReceipt is a receipt whose facts need not fit together.
+// anyReceipt draws a receipt, whose fields may contradict each other.
 func anyReceipt(t *rapid.T, endings []Ending) Receipt {
 	some := func(label string) []string { return rapid.SliceOfN(rapid.Just("x"), 0, 1).Draw(t, label) }
 	word := func(label string) string { return rapid.SampledFrom([]string{"", "words"}).Draw(t, label) }
@@ -202,8 +202,7 @@ func anyReceipt(t *rapid.T, endings []Ending) Receipt {
 	return r
 }
 
-// TestOutcomeFollowsTheReceipt: whatever a receipt holds, it has one outcome of the list, and "verified" is
-// never said of work of which no test was counted or something fails.
+// Every receipt has one outcome of the list. The outcome is never "verified" if no test was counted or a command failed.
 func TestOutcomeFollowsTheReceipt(t *testing.T) {
 	known, endings := Outcomes(), endings(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -214,13 +213,13 @@ func TestOutcomeFollowsTheReceipt(t *testing.T) {
 			t.Fatalf("outcome %q is not in the list", o)
 		}
 		if o.BrokenOff() {
-			t.Fatalf("outcome %q, which only Pawl or a user can tell", o)
+			t.Fatalf("outcome %q, which only Pawl or a user can set", o)
 		}
 		if (o == Answered || o == Planned) != (purpose != ToChange && r.Ending == Completed) {
 			t.Fatalf("outcome %q of an attempt to %q that ended %s", o, purpose, r.Ending)
 		}
 		if o.Work() && (len(r.Leaks)+len(r.Conflicts) > 0 || r.Failing()) {
-			t.Fatalf("%s in spite of a secret, a conflict or a failure", o)
+			t.Fatalf("%s despite a secret, a conflict or a failure", o)
 		}
 		if o == WorkVerified {
 			borne(t, r)
@@ -234,12 +233,12 @@ func TestOutcomeFollowsTheReceipt(t *testing.T) {
 	})
 }
 
-// borne fails where a receipt does not show that its work is verified.
+// borne fails unless a receipt shows that its work is verified.
 func borne(t *rapid.T, r Receipt) {
 	counted := false
 	for _, v := range r.Verify {
 		if v.Exit != 0 || len(v.Failing)+len(v.Known) > 0 || v.Broken != "" || v.NoTests {
-			t.Fatalf("verified in spite of %+v", v)
+			t.Fatalf("verified despite %+v", v)
 		}
 		counted = counted || v.Runner != ""
 	}
@@ -247,6 +246,6 @@ func borne(t *rapid.T, r Receipt) {
 		t.Fatalf("verified without a counted test: %+v", r.Verify)
 	}
 	if r.TestEvidence != nil && (r.TestEvidence.Fewer > 0 || r.TestEvidence.Skipped != "") {
-		t.Fatalf("verified in spite of %+v", r.TestEvidence)
+		t.Fatalf("verified despite %+v", r.TestEvidence)
 	}
 }

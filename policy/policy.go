@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -23,6 +24,8 @@ type Facts struct {
 	Fresh        []Request // requests that no attempt has taken since the run's last stop
 	SaidAgain    bool      // Fresh repeats earlier feedback
 	Review       Review    // review remarks for the next attempt
+	Watch        Watch     // the watch of the pull request
+	RedTests     []string  // tests that failed in other Apps' checks, for the next attempt
 	Backends     []Backend // the repository's backends, in order of preference; each appears once for each of its accounts
 	Unable       string    // why a verify command cannot work on the base; empty if all can or if unknown
 	Pinned       string    // the backend that a user chose; empty for none
@@ -36,7 +39,7 @@ type Request struct {
 	At      time.Time
 	Command string // solve, retry, resume, escalate; empty for a plain remark
 	By      string
-	Source  Source  // decides how long to wait for more
+	Source  Source  // decides how long to wait for more feedback
 	Purpose Purpose // of the attempt to start
 	// Generation counts the steps of Pawl's own work that led here without a user's comment. Cause names the last
 	// step.
@@ -44,6 +47,8 @@ type Request struct {
 	Cause      string
 	Typed      bool // a user typed it in words that are new on the thread
 	Bot        bool // a bot wrote it; bots may command less
+	Watched    bool // the request asks for work only because of a watch
+	Standing   bool // the whole request came before the watch began
 }
 
 // Attempt is a finished attempt: its decision and its receipt.
@@ -53,16 +58,18 @@ type Attempt struct {
 	Run                int
 	Backend, Account   string
 	StartedAt, EndedAt time.Time
-	Resumable          bool   // the session and its files are unchanged
-	NewInput           bool   // the attempt had new feedback
-	Review             Review // of that feedback
-	GoesOn             bool   // the feedback only asks to continue
-	Typed              bool   // a user typed part of the feedback in new words
-	ByChecks           bool   // the feedback is failing checks only
-	SaidAgain          bool   // the feedback repeats earlier feedback
+	Resumable          bool     // the session and its files are unchanged
+	NewInput           bool     // the attempt had new feedback
+	Review             Review   // review remarks in the new feedback
+	GoesOn             bool     // the feedback only asks to continue
+	Typed              bool     // a user typed part of the feedback in new words
+	ByUser             bool     // part of the feedback is a user's; see Request.ByUser
+	ByChecks           bool     // the feedback is failing checks only
+	SaidAgain          bool     // the feedback repeats earlier feedback
+	RedTests           []string // tests that failed in the feedback's checks
 }
 
-// Backend is one arm on one of its accounts, with the limits of both. The zero value is no backend.
+// Backend is one arm on one of its accounts, with the limits of both. The zero value is not a backend.
 type Backend struct {
 	Name, Account string
 	CanEscalate   bool
@@ -88,7 +95,8 @@ type Decision struct {
 	Lifts     bool    `json:"lifts,omitempty"`  // a user's command ends the cooldown of a runaway backend
 	Choice    *Choice `json:"choice,omitempty"` // nil if there was no choice
 	Purpose   Purpose `json:"purpose,omitempty"`
-	Hint      string  `json:"hint,omitempty"` // what a user can do now
+	Round     int     `json:"round,omitempty"` // the watch's round since a user's new words; 0 without a watch
+	Hint      string  `json:"hint,omitempty"`  // what a user can do now
 }
 
 type rule func(Facts) Decision
@@ -105,15 +113,22 @@ func (f Facts) first(rules ...rule) (d Decision) {
 // Next returns the decision of the first rule that applies. If the rule asks for an attempt, admit starts it, delays
 // it or stops.
 //
-// Each purpose is decided separately, the earliest request first. An attempt or a wait wins over an end.
+// Each purpose is decided separately, the earliest request first. An attempt or a wait wins over an end. A wait for
+// headroom depends on who asks, so it leaves later purposes free.
 func Next(f Facts) (d Decision) {
+	var held []Decision
 	for i, p := range f.purposes() {
 		one := f.about(p).next()
 		one.Purpose = p
-		if one.Action == DoAttempt || one.Action == DoWait {
+		switch {
+		case one.Action == DoAttempt:
 			return one
-		}
-		if i > 0 && weights[p] < weights[d.Purpose] {
+		case one.Action == DoWait && one.Rule == RuleHeadroom:
+			held = append(held, one)
+			continue
+		case one.Action == DoWait:
+			return f.soonest(append(held, one))
+		case i > 0 && weights[p] < weights[d.Purpose]:
 			continue
 		}
 		if d.Action == DoStop && d.Rule != one.Rule {
@@ -121,7 +136,15 @@ func Next(f Facts) (d Decision) {
 		}
 		d = one
 	}
+	if len(held) > 0 {
+		return f.soonest(held)
+	}
 	return d
+}
+
+// soonest returns the wait with the earliest next look.
+func (f Facts) soonest(waits []Decision) Decision {
+	return slices.MinFunc(waits, func(a, b Decision) int { return f.nextLook(a.Until).Compare(f.nextLook(b.Until)) })
 }
 
 // weights order the purposes. Users see the decision of the heaviest finished purpose.
@@ -166,8 +189,10 @@ func (f Facts) next() Decision {
 	d := f.first(
 		stopped,
 		done, // must precede declined; see endedWell
+		unwatched,
 		declined,
 		answered,
+		watching,
 		restarts,
 		globalLimits,
 		failedChecks,
@@ -199,10 +224,13 @@ func (f Facts) next() Decision {
 		return stop
 	}
 	d.Reasons = append(d.Reasons, Because(RuleFeedback, f.askers()...)...)
+	if d.Round = f.round(); d.Round > 0 {
+		d.Reasons = append(d.Reasons, Because(RuleWatch, fmt.Sprintf("round %d of %d of the watch", d.Round, f.Watch.Rounds))...)
+	}
 	return f.admit(d)
 }
 
-// reset returns when the attempt's limit ends; zero if unknown or already past at its end.
+// reset returns when the attempt's limit ends; zero if unknown, or if it passed before the attempt ended.
 func (a Attempt) reset() time.Time {
 	if at := a.Limit.Usable(); at.After(a.EndedAt) {
 		return at
@@ -228,9 +256,9 @@ func (f Facts) result() (Attempt, bool) {
 
 // Handover counts a run's attempts that server shutdowns cut off.
 type Handover struct {
-	Times int       // in a row
-	At    time.Time // the last time
-	Used  Spent     // so far
+	Times int       // consecutive handovers
+	At    time.Time // the last handover
+	Used  Spent     // the attempt's use so far
 	// Backend and Account name the session to continue; empty without one.
 	Backend, Account string
 }
@@ -320,7 +348,7 @@ func (d Decision) with(b Backend) Decision {
 	return d
 }
 
-// after names a backend that follows an attempt, with its account if only that changes.
+// after names a backend that follows an attempt, with its account if only the account changes.
 func (b Backend) after(a Attempt) string {
 	if b.Name == a.Backend {
 		return b.Name + " on account " + b.Account

@@ -116,9 +116,11 @@ type Receipt struct {
 	Kept    string   `json:"kept,omitempty"` // the branch of a commit that was not pushed to the thread's branch
 	LeftOut []string `json:"left_out,omitempty"`
 	// Inherited lists the commits on Pawl's branch before the thread's first push.
-	Inherited []string      `json:"inherited,omitempty"`
-	Edits     Edits         `json:"edits"`
-	Evidence  simhash.Print `json:"evidence"`
+	Inherited []string `json:"inherited,omitempty"`
+	// Steered names the users whose texts the agent received while it worked.
+	Steered  []Steerer     `json:"steered,omitempty"`
+	Edits    Edits         `json:"edits"`
+	Evidence simhash.Print `json:"evidence"`
 	// Frames are fingerprints of the stack traces' first frames.
 	Frames []simhash.Print `json:"frames,omitempty"`
 	Change simhash.Print   `json:"change"`
@@ -161,17 +163,19 @@ type Receipt struct {
 	Silent  string `json:"silent,omitempty"` // the silence after which Pawl ended the agent
 	// Budget explains how the attempt used up its own budget; else empty.
 	Budget string `json:"budget,omitempty"`
+	// Moved means that a user pushed to the branch during a round of a watch. Nothing was pushed.
+	Moved bool `json:"moved,omitempty"`
 	// Paused means that a daily budget ended the attempt. It continues when the budget allows.
 	Paused bool `json:"paused,omitempty"`
 	// Rambled means that the gateway ended the attempt for prose without a tool call. Another effort may help.
 	Rambled    bool       `json:"rambled,omitempty"`
 	Trajectory Trajectory `json:"trajectory,omitzero"`
-	Judge      *Judged    `json:"judge,omitempty"` // the operator's judge; nil if it was not asked
+	Judge      *Judged    `json:"judge,omitempty"` // the judge's answer; nil if no judge was asked
 	Rungs      []Rung     `json:"rungs,omitempty"` // recoveries in this attempt
 	Mentions   int        `json:"mentions,omitempty"`
-	// RefusedHosts lists HOST:PORT that the network policy refused: to the agent, with any other reason in
-	// parentheses; to verify commands, with their list's key (RefusedIn). Sent and Received count the agent's bytes
-	// to all hosts except its model.
+	// RefusedHosts lists HOST:PORT that the network policy refused. The agent's entries have any other reason in
+	// parentheses; verify commands' entries have their list's key (RefusedIn). Sent and Received count the agent's
+	// traffic in bytes, without its model's.
 	RefusedHosts []string `json:"refused_hosts,omitempty"`
 	Sent         int64    `json:"sent,omitempty"`
 	Received     int64    `json:"received,omitempty"`
@@ -268,7 +272,7 @@ func (r *Receipt) SetEvidence(text string) {
 	r.Evidence, r.Frames = simhash.Failure(text), simhash.Frames(text)
 }
 
-// Progress reports whether the attempt changed the tree or merged the base. An unknown tree is no progress.
+// Progress reports whether the attempt changed the tree or merged the base. An unknown tree is not progress.
 func (r Receipt) Progress() bool {
 	if r.Updated != "" {
 		return true
@@ -355,7 +359,7 @@ type Judged struct {
 	Grade  float64 `json:"grade"`
 	Detail string  `json:"detail,omitempty"`
 	Error  string  `json:"error,omitempty"`
-	Cannot string  `json:"cannot,omitempty"` // why it refuses to grade, which is no error
+	Cannot string  `json:"cannot,omitempty"` // why it refuses to grade, which is not an error
 	// Tokens and CostUSD are the built-in judge's use.
 	Tokens  Tokens   `json:"tokens,omitzero"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
@@ -365,7 +369,7 @@ type Judged struct {
 type Trajectory struct {
 	TestRuns int   `json:"test_runs"`
 	Errors   int   `json:"errors"`  // failed calls
-	Retries  int   `json:"retries"` // of model requests
+	Retries  int   `json:"retries"` // repeated model requests
 	Bytes    int64 `json:"bytes"`   // of the agent's output
 	// FilesAfterTests counts files edited after the last test run; 0 also without one.
 	FilesAfterTests int `json:"files_after_tests,omitempty"`

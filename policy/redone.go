@@ -52,13 +52,13 @@ func ChangedLines(diff string) (put, took []uint32) {
 
 // keep adds a line's hash if the line has enough letters and digits, up to maxKeptLines.
 func keep(lines []uint32, line string) []uint32 {
-	told := 0
+	asked := 0
 	for _, r := range line {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			told++
+			asked++
 		}
 	}
-	if told < minKeptLine || len(lines) == maxKeptLines {
+	if asked < minKeptLine || len(lines) == maxKeptLines {
 		return lines
 	}
 	return append(lines, uint32(Hash(strings.Join(strings.Fields(line), " "))))

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// patch is the diff between two texts whose lines stay in their places.
+// patch returns the diff between two texts with the same number of lines.
 func patch(before, after []string) string {
 	var b strings.Builder
 	b.WriteString("diff --git a/guide.md b/guide.md\n--- a/guide.md\n+++ b/guide.md\n@@ -1 +1 @@\n")
@@ -36,7 +36,7 @@ func at(lines []string, i int) string {
 	return ""
 }
 
-// guide is a text of as many lines, each with words of its own.
+// guide returns a text with this number of lines. No two lines share their words.
 func guide(lines int) (text []string) {
 	for i := range lines {
 		text = append(text, fmt.Sprintf("step %d: open the %x, then turn the %x to the left", i, Hash(fmt.Sprint("a", i))>>48, Hash(fmt.Sprint("b", i))>>48))
@@ -44,14 +44,14 @@ func guide(lines int) (text []string) {
 	return text
 }
 
-// with is a text with one line set.
+// with returns the text with one changed line.
 func with(text []string, line int, to string) []string {
 	text = slices.Clone(text)
 	text[line] = to
 	return text
 }
 
-// delivered are rounds of feedback in words that are always new, each with what it delivered.
+// delivered returns one attempt for each text: an attempt after feedback with new words, which delivered that text.
 func delivered(texts [][]string) (all []Attempt) {
 	var before []string
 	for i, text := range texts {
@@ -72,13 +72,13 @@ func TestSimilarWorkAfterFeedbackIsStagnation(t *testing.T) {
 		round func(before []string, i int) []string
 		want  bool
 	}{
-		{"one word is another one each time", func(_ []string, i int) []string {
+		{"one word changes each time", func(_ []string, i int) []string {
 			return with(large, 20, fmt.Sprint("close the lid, attempt ", string(rune('a'+i))))
 		}, true},
-		{"another line each time, the last one as it was", func(_ []string, i int) []string {
+		{"another line changes each time, and the last one is restored", func(_ []string, i int) []string {
 			return with(large, 5*i, "this line was reworded")
 		}, true},
-		{"a word to and fro", func(_ []string, i int) []string {
+		{"a word changes back and forth", func(_ []string, i int) []string {
 			return with(large, 20, []string{"close the lid", "shut the lid"}[i%2])
 		}, true},
 		{"a paragraph is reworded", func(_ []string, i int) []string {
@@ -88,19 +88,19 @@ func TestSimilarWorkAfterFeedbackIsStagnation(t *testing.T) {
 			}
 			return text
 		}, true},
-		{"two requests that meet in one line", func(before []string, i int) []string {
+		{"two requests for the same line", func(before []string, i int) []string {
 			return with(before, []int{0, 3, 3, 9, 15, 21}[i], fmt.Sprintf("step that request %d asked for", i))
 		}, false},
 		{"typos in different places", func(before []string, i int) []string {
 			return with(before, 7*i, fmt.Sprintf("step %d without its typo", 7*i))
 		}, false},
-		{"a section more for each request", func(before []string, i int) []string {
+		{"one more section per request", func(before []string, i int) []string {
 			return append(slices.Clone(before), fmt.Sprintf("section %d is new", i), fmt.Sprintf("it explains part %d", i))
 		}, false},
-		{"a line more for each request, with its number in the title", func(before []string, i int) []string {
+		{"one more line per request, with its number in the title", func(before []string, i int) []string {
 			return append(with(before, 0, fmt.Sprintf("guide of version %d", i)), fmt.Sprintf("note %d", i))
 		}, false},
-		{"other work each time", func(_ []string, i int) []string {
+		{"different work each time", func(_ []string, i int) []string {
 			var text []string
 			for n := range 60 {
 				text = append(text, fmt.Sprintf("%x %x %x", Hash(fmt.Sprint(i, n))>>40, Hash(fmt.Sprint(n, i))>>40, i*n))
@@ -153,7 +153,7 @@ func TestSmallPatchesHaveAHigherThreshold(t *testing.T) {
 		{79, 4, false},
 		{80, 9, true},
 		{80, 10, false},
-		{0, 9, true}, // a receipt of an earlier version
+		{0, 9, true}, // a receipt of an earlier version of Pawl
 	} {
 		a, b := finished(), finished()
 		a.Change, b.Change = p, flipped(p, tc.differ)
@@ -166,6 +166,6 @@ func TestSmallPatchesHaveAHigherThreshold(t *testing.T) {
 	limits := Defaults()
 	limits.Stagnation.Similarity = 0.97
 	if got := limits.Stagnation.forPatches(10); got != 0.97 {
-		t.Errorf("similar from %v, want what the operator set", got)
+		t.Errorf("similar from %v, want the operator's value", got)
 	}
 }

@@ -20,6 +20,10 @@ const (
 	RulePlan           Rule = "plan"
 	RulePlanned        Rule = "planned"
 	RuleDone           Rule = "done"
+	RuleUnwatched      Rule = "unwatched"
+	RuleMoved          Rule = "moved"
+	RuleNotGreen       Rule = "not_green"
+	RuleWatch          Rule = "watch"
 	RuleRestartLimit   Rule = "restart_limit"
 	RuleBudget         Rule = "budget"
 	RuleChecksFailed   Rule = "checks_failed"
@@ -77,12 +81,13 @@ const (
 	RuleRepeatedError   Rule = "repeated_error"
 	RuleProbe           Rule = "probe"
 	RuleCrowded         Rule = "crowded"
+	RuleNoNode          Rule = "no_node"
 )
 
 // Words describe a rule for users.
 type Words struct {
 	Decides []Action // possible actions
-	// When the rule applies, for docs/verdicts.md; empty if its title or an outcome's meaning says it.
+	// When the rule applies, for docs/verdicts.md; empty if its title or an outcome's meaning explains it.
 	When string
 	// Waits completes "waits for", Stops says why work stopped. Rules of newer versions have neither.
 	Waits, Stops string
@@ -109,7 +114,7 @@ var words = map[Rule]Words{
 	RuleClosed: {
 		Decides: []Action{DoStop},
 		When:    "the thread, its branch or its repository was closed, merged or removed",
-		Stops:   "the thread cannot be worked on any more",
+		Stops:   "the thread was closed, merged or removed",
 	},
 	RuleCancelled: {
 		Decides: []Action{DoStop},
@@ -118,7 +123,7 @@ var words = map[Rule]Words{
 	},
 	RuleRevoked: {
 		Decides: []Action{DoStop},
-		Stops:   "the user who asked may not write any more",
+		Stops:   "the user who asked lost write access",
 		Help:    HelpRetry,
 	},
 	RuleDeclined: {
@@ -146,6 +151,25 @@ var words = map[Rule]Words{
 		Decides: []Action{DoDone},
 		When:    "the attempt ended well, and its or earlier work is kept",
 	},
+	RuleUnwatched: {
+		Decides: []Action{DoDone},
+		When:    "only a watch that has ended asked for the work",
+	},
+	RuleMoved: {
+		Decides: []Action{DoDone},
+		When:    "the branch moved during a round of a watch",
+	},
+	RuleNotGreen: {
+		Decides: []Action{DoStop},
+		When:    "a watch used up its rounds, or a round fixed no failing test",
+		Stops:   "not green after 5 rounds",
+		Help:    HelpAny,
+	},
+	RuleWatch: {
+		Decides: []Action{DoWait},
+		When:    "a watched pull request: checks run, or a user pushed within the last hour",
+		Waits:   "the next round of the watch",
+	},
 	RuleRestartLimit: {
 		Decides: []Action{DoStop},
 		Stops:   "the run reached its restart limit",
@@ -166,7 +190,7 @@ var words = map[Rule]Words{
 	RuleDailyCap: {
 		Decides: []Action{DoWait, DoStop},
 		When:    "the thread's daily attempts are used up; twice in a row stops",
-		Waits:   "the thread's attempts of the day are used up",
+		Waits:   "the thread's daily attempts are used up",
 		Stops:   "the thread reached its daily cap of attempts",
 	},
 	RuleCap: {
@@ -176,7 +200,7 @@ var words = map[Rule]Words{
 	},
 	RuleGenerations: {
 		Decides: []Action{DoStop},
-		Stops:   "Pawl's own work led here, and no user asked",
+		Stops:   "Pawl's own work caused this request, and no user asked",
 		Help:    HelpNone,
 	},
 	RuleAuth: {
@@ -204,7 +228,7 @@ var words = map[Rule]Words{
 	},
 	RuleStagnation: {
 		Decides: []Action{DoAttempt, DoStop},
-		Stops:   "the attempts come to the same point again",
+		Stops:   "the attempts repeat the same result",
 		Help:    HelpAny,
 	},
 	RuleNoAnswer: {
@@ -232,16 +256,16 @@ var words = map[Rule]Words{
 	},
 	RuleUnattended: {
 		Decides: []Action{DoStop},
-		Stops:   "nobody seems to be attending",
+		Stops:   "too many attempts without user input",
 	},
 	RuleNotConverging: {
 		Decides: []Action{DoStop},
-		Stops:   "the rounds of review do not converge",
+		Stops:   "the review rounds do not converge",
 		Help:    HelpAny,
 	},
 	RuleNotBlocking: {
 		Decides: []Action{DoStop},
-		Stops:   "remarks wait that are not marked as blocking",
+		Stops:   "the open review comments are not marked as blocking",
 		Help:    HelpAny,
 	},
 	RuleTransient: {
@@ -252,12 +276,12 @@ var words = map[Rule]Words{
 	},
 	RuleSilent: {
 		Decides: []Action{DoAttempt, DoStop},
-		Stops:   "the agent fell silent again and again",
+		Stops:   "the agent repeatedly went silent",
 		Help:    HelpAny,
 	},
 	RuleNoProgress: {
 		Decides: []Action{DoStop},
-		Stops:   "the attempt failed and brought no change",
+		Stops:   "the attempt failed without a change",
 		Help:    HelpAny,
 	},
 	RuleInterrupted: {
@@ -277,7 +301,7 @@ var words = map[Rule]Words{
 	},
 	RuleVerifyBroken: {
 		Decides: []Action{DoStop},
-		Stops:   "verification cannot work here",
+		Stops:   "the verify commands cannot run here",
 		Help:    HelpRetry,
 	},
 	RuleEscalateEffort: {
@@ -290,7 +314,7 @@ var words = map[Rule]Words{
 	},
 	RuleGather: {
 		Decides: []Action{DoWait},
-		Waits:   "more of the same feedback",
+		Waits:   "the rest of a review",
 	},
 	RuleFeedback: {
 		Decides: []Action{DoAttempt},
@@ -318,7 +342,7 @@ var words = map[Rule]Words{
 	RuleHeadroom: {
 		Decides: []Action{DoWait},
 		When:    "a usage window of the account lacks room for an attempt; see `policy.headroom`",
-		Waits:   "room below a usage limit",
+		Waits:   "free usage in the account's window",
 	},
 	RuleCooldown: {
 		Decides: []Action{DoWait},
@@ -335,7 +359,7 @@ var words = map[Rule]Words{
 	},
 	RuleEmptyTask: {
 		Decides: []Action{DoAsk},
-		Stops:   "nothing says what is wanted",
+		Stops:   "the request has no text",
 		Help:    HelpAny,
 	},
 	RuleFork: {
@@ -345,7 +369,7 @@ var words = map[Rule]Words{
 	},
 	RuleDefaultBranch: {
 		Decides: []Action{DoStop},
-		Stops:   "its branch is the default branch",
+		Stops:   "the pull request's branch is the default branch",
 		Help:    HelpAny,
 	},
 	RuleEmptyRepository: {
@@ -360,13 +384,13 @@ var words = map[Rule]Words{
 	},
 	RuleBranchGone: {
 		Decides: []Action{DoStop},
-		Stops:   "its branch does not exist",
+		Stops:   "the pull request's branch does not exist",
 		Help:    HelpAny,
 	},
 	RuleRewritten: {
 		Decides: []Action{DoAsk},
 		When:    "a force-push removed a commit that feedback or the last attempt refers to; new words accept it",
-		Stops:   "the branch was force-pushed since",
+		Stops:   "the branch was force-pushed",
 		Help:    HelpAny,
 	},
 	RuleConfigError: {
@@ -396,11 +420,15 @@ var words = map[Rule]Words{
 	},
 	RuleProbe: {
 		Decides: []Action{DoWait},
-		Waits:   "one attempt that tries the limited account first",
+		Waits:   "another attempt that tries the limited account first",
 	},
 	RuleCrowded: {
 		Decides: []Action{DoWait},
-		Waits:   "a place among the attempts that may run at the same time",
+		Waits:   "a free slot for another attempt",
+	},
+	RuleNoNode: {
+		Decides: []Action{DoWait},
+		Waits:   "a server that can run it",
 	},
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/pawlbot/pawl/internal/goldentest"
 )
 
-// rules are the constants of the type Rule.
+// rules returns the constants of the type Rule.
 func rules(t *testing.T) []Rule { return constants[Rule](t, "rule.go", "Rule") }
 
-// TestRuleTable holds docs/verdicts.md to the words of the rules that neither a title nor an outcome explains,
-// in the order of the constants.
+// TestRuleTable compares a table in docs/verdicts.md with the rules that neither a title nor an outcome explains, in the order
+// of the constants.
 func TestRuleTable(t *testing.T) {
 	const path = "../docs/verdicts.md"
 	const head = "rule | decides | when\n---|---|---\n"
@@ -31,7 +31,7 @@ func TestRuleTable(t *testing.T) {
 	for _, r := range rules(t) {
 		w := r.Words()
 		if len(w.Decides) == 0 {
-			t.Errorf("%s decides nothing", r)
+			t.Errorf("%s is used in no decision", r)
 		}
 		if w.When == "" {
 			titled := w.Waits != "" || w.Stops != ""
@@ -46,7 +46,7 @@ func TestRuleTable(t *testing.T) {
 	holdsTable(t, path, head, table.String())
 }
 
-// holdsTable compares the one table below a head in a page with the table that the code makes.
+// holdsTable compares the only table below a heading of a page with a table from the code.
 func holdsTable(t *testing.T, path, head, table string) {
 	t.Helper()
 	page, err := os.ReadFile(path)
@@ -79,7 +79,7 @@ func TestEveryRuleHasAHeadline(t *testing.T) {
 		t.Fatalf("found only %q", all)
 	}
 	starts := map[Rule]bool{}
-	for _, r := range []Rule{RuleDone, RuleNothingLeft, RuleFeedback, RuleProgress, RuleLimitReset, RuleEditLoop, RuleNoAnswer, RuleEscalateEffort, RuleStillFailing, RuleAnswered, RulePlanned} {
+	for _, r := range []Rule{RuleDone, RuleNothingLeft, RuleFeedback, RuleProgress, RuleLimitReset, RuleEditLoop, RuleNoAnswer, RuleEscalateEffort, RuleStillFailing, RuleAnswered, RulePlanned, RuleUnwatched, RuleMoved} {
 		starts[r] = true
 	}
 	seen := map[Rule]bool{}
@@ -88,7 +88,7 @@ func TestEveryRuleHasAHeadline(t *testing.T) {
 			t.Errorf("%s has the words %+v, and starts attempts only: %t", r, words, starts[r])
 		}
 		if seen[r] {
-			t.Errorf("%s stands twice", r)
+			t.Errorf("%s occurs twice", r)
 		}
 		seen[r] = true
 	}

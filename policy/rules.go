@@ -33,7 +33,7 @@ func (f Facts) paused() Decision {
 	if d := done(f); d.Action != "" {
 		return d
 	}
-	return stop(RulePaused, "What stopped for the pause goes on by itself when that ends.", f.Paused)
+	return stop(RulePaused, "Work that the pause stopped continues by itself when the pause ends.", f.Paused)
 }
 
 // declined asks a user after the agent declined the task or asked a question.
@@ -288,7 +288,7 @@ func (a Attempt) noProgress() Decision {
 	case HasSecret:
 		return stop(
 			RuleSecret,
-			"Have it taken out; where it is no secret, list its fingerprint under allow_secrets in .github/pawl.yml. Then comment /pawl retry.",
+			"Have it taken out; where it is not a secret, list its fingerprint under allow_secrets in .github/pawl.yml. Then comment /pawl retry.",
 			fmt.Sprintf("attempt %d was not committed: %s", a.N, Named(a.Leaks)),
 		)
 	case HasConflict:
@@ -341,7 +341,7 @@ func (f Facts) gather() Decision {
 		return Decision{}
 	}
 	for _, t := range f.Fresh {
-		// Another node's clock may be slightly ahead. A remark dated far ahead is not waited for.
+		// Another node's clock may be slightly ahead. Pawl does not wait for a remark dated far ahead.
 		if !t.inReview() || f.Now.Sub(t.At).Abs() >= gatherReview {
 			continue
 		}
@@ -356,6 +356,9 @@ func (f Facts) gather() Decision {
 }
 
 func (r Request) inReview() bool {
+	if r.Standing {
+		return false
+	}
 	return r.Source == FromReview || r.Source == FromReviewComment
 }
 
@@ -397,7 +400,7 @@ func (t Transient) backoff(n int) time.Duration {
 
 func (a Attempt) refused() bool { return a.Outcome.Passes() }
 
-// transient continues on an account that has not refused in this row, or waits.
+// transient continues on an account without a refusal since the last other result, or waits.
 func transient(f Facts) Decision {
 	a, _ := f.last()
 	if !a.refused() || f.forced() {
@@ -406,7 +409,7 @@ func transient(f Facts) Decision {
 	limits := f.Limits.Transient
 	row := inARow(f.Attempts, Attempt.refused)
 	n := len(row)
-	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Outcome.Words(), a.detail())
+	why := fmt.Sprintf("attempt %d ended %s, which is not a failure of the agent%s", a.N, a.Outcome.Words(), a.detail())
 	if n >= limits.MaxConsecutive {
 		return stop(
 			RuleTransient,

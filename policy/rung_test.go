@@ -17,16 +17,16 @@ func TestRungHelpsOnlyAfterAFailure(t *testing.T) {
 		now    Receipt
 		want   string
 	}{
-		{"what failed is mended", RungVerify, all(failed), done, "helped"},
+		{"a failure is fixed", RungVerify, all(failed), done, "helped"},
 		{"it fails again", RungVerify, all(failed), failed, "did not help"},
-		{"what interrupted it in between is no matter", RungVerify, all(failed, interrupted, limited), done, "helped"},
-		{"the escalated effort mends it", RungEffort, all(failed, failed, failed), done, "helped"},
-		{"a person wants more effort for what was done", RungEffort, all(failed, done), done, "nothing had failed"},
-		{"a person wants more effort from the beginning", RungEffort, nil, done, "nothing had failed"},
-		{"more effort, and then it fails", RungEffort, all(done), failed, "nothing had failed"},
-		{"a person wants more effort for what was declined", RungEffort, all(failed, Receipt{Outcome: Declined}), done, "nothing had failed"},
+		{"interrupted attempts in between do not count", RungVerify, all(failed, interrupted, limited), done, "helped"},
+		{"the escalated effort fixes it", RungEffort, all(failed, failed, failed), done, "helped"},
+		{"a user escalates finished work", RungEffort, all(failed, done), done, "nothing had failed"},
+		{"a user escalates from the beginning", RungEffort, nil, done, "nothing had failed"},
+		{"a user escalates, and then it fails", RungEffort, all(done), failed, "nothing had failed"},
+		{"a user escalates declined work", RungEffort, all(failed, Receipt{Outcome: Declined}), done, "nothing had failed"},
 		{"an answer comes", RungAnswer, all(silent), answered, "helped"},
-		{"none comes again", RungAnswer, all(silent), silent, "did not help"},
+		{"still no answer", RungAnswer, all(silent), silent, "did not help"},
 		{"no rung", 0, all(failed), done, ""},
 	} {
 		got, ok := (Decision{Rung: c.rung}).OwnRung("high", c.now, c.before)
@@ -44,7 +44,7 @@ func TestDiscardedAnswerIsInTheReceipt(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got, _ := (Decision{Rung: RungVerify}).OwnRung("", Receipt{}, []Receipt{silent}); got.WastedTokens != 0 {
-		t.Errorf("work that failed its verification is not thrown away: %+v", got)
+		t.Errorf("work that failed its verification counts as discarded: %+v", got)
 	}
 }
 

@@ -34,7 +34,7 @@ type Cooldown struct {
 	Damage string `json:"damage,omitempty"`
 }
 
-// Check returns why a stored cooldown is nonsense, or nil.
+// Check returns why a stored cooldown is invalid, or nil.
 func (c Cooldown) Check() error {
 	switch c.Class {
 	case "", None, Mild, Moderate, Severe, Runaway:
@@ -49,7 +49,7 @@ func Unreadable(damage string) Cooldown { return Cooldown{Class: Runaway, Damage
 // Lifted returns the cleared cooldown after a user's command.
 func Lifted(at time.Time) Cooldown { return Cooldown{Class: None, At: at, Until: at} }
 
-// After merges the arm's previous cooldown.
+// After returns the cooldown merged with the arm's previous one.
 func (c Cooldown) After(old Cooldown) Cooldown {
 	if c.Class == None {
 		return c
@@ -123,7 +123,7 @@ type Loop struct {
 	What  string `json:"what,omitempty"` // the file or the call
 }
 
-// Loops lists the signs of circles, even if the attempt is no edit loop.
+// Loops lists the signs of circles, even if the attempt is not an edit loop.
 func (l SeverityLimits) Loops(e Edits) []Loop {
 	all := []Loop{}
 	add := func(kind string, count, least int, what string) {
@@ -167,7 +167,7 @@ func (e Edits) Blind() bool {
 	return 2*e.Seen < e.Operations || 2*e.MaxRepeatSeen < e.MaxRepeat
 }
 
-// Severity is the verdict on one attempt's edits. Grade needs a class other than none.
+// Severity is the verdict on one attempt's edits. Grade is set only if Class is not None.
 type Severity struct {
 	Class    Class
 	Cooldown time.Duration
@@ -191,7 +191,7 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 		if !e.Blind() {
 			return noLoop(fmt.Sprintf("%s, at most %d on one file; %s", edits, e.MaxRepeat, why))
 		}
-		why = "what they held is not known, so the counts decide"
+		why = "the edits' content is unknown, so only the counts decide"
 	}
 	v, line := l.class(e)
 	seen := fmt.Sprintf("%s, %d of them on %s", edits, e.MaxRepeat, e.MaxRepeatPath)
@@ -226,16 +226,16 @@ func (e Edits) reach(edits, repeats int) bool {
 	return e.Operations >= edits || e.MaxRepeat >= repeats
 }
 
-// Loop judges a finished attempt. Work that passes its verify commands is no loop.
+// Loop judges a finished attempt. Work that passes its verify commands is not a loop.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	if r.Unreported() {
-		return noLoop("files changed, but the agent's output tells no edits, so a loop of edits would not be seen")
+		return noLoop("files changed, but the agent's output reports no edits, so an edit loop would not be detected")
 	}
 	v := l.Judge(r.Edits)
 	if v.Class == None || !r.verifiedWork() {
 		return v
 	}
-	return Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the verify commands passed, so it is no loop")}
+	return Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the verify commands passed, so it is not a loop")}
 }
 
 // verifiedWork reports whether the agent ended by itself, or crashed, with work that passes its verify commands.
@@ -246,14 +246,14 @@ func (r Receipt) verifiedWork() bool {
 	return r.Progress() && r.CommandsPassed()
 }
 
-// circling returns signs of circles; false if too few edits are known.
+// circling reports whether the attempt goes in circles, and why or why not. why is empty if too few edits are known.
 func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	back := e.Again + e.Returned
 	switch {
 	case l.manyOf(e, back, circledShare):
-		return fmt.Sprintf("in circles: %d of %s only made again what had been there", back, Plural(e.Operations, "edit")), true
+		return fmt.Sprintf("in circles: %d of %s only restored earlier content", back, Plural(e.Operations, "edit")), true
 	case l.manyOf(e, e.Churned, churnedShare):
-		return fmt.Sprintf("in circles: %d of %s came to nothing, most of them on %s", e.Churned, Plural(e.Operations, "edit"), e.CirclePath), true
+		return fmt.Sprintf("in circles: %d of %s had no lasting effect, most of them on %s", e.Churned, Plural(e.Operations, "edit"), e.CirclePath), true
 	case e.SameFailures >= manyFailures:
 		return fmt.Sprintf("in circles: the same call failed %d times with the same output", e.SameFailures), true
 	case l.triggered(e) && e.SameChecks >= manyChecks:
@@ -263,10 +263,10 @@ func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	case e.Operations < l.MinRepeats:
 		return "", false
 	}
-	return fmt.Sprintf("%d of them made again what had been there, which is no loop", back), false
+	return fmt.Sprintf("%d of them restored earlier content, which is not a loop", back), false
 }
 
-// manyOf reports whether n edits are a loop: 1/share of all, or MinEdits.
+// manyOf reports whether n edits are a loop: at least MinRepeats, and either 1/share of all edits or MinEdits.
 func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
 	if n < l.MinRepeats {
 		return false
@@ -275,7 +275,7 @@ func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
 }
 
 // certainTimes multiplies the severe threshold for running attempts known only by counts. Healthy sessions reach the
-// threshold (25 edits of one file in 39), but never twice it.
+// threshold (25 of 39 edits on one file), but never double it.
 const certainTimes = 2
 
 // CutOff returns the verdict on a running attempt, and whether to end it as a severe loop.
@@ -284,7 +284,7 @@ func (l SeverityLimits) CutOff(e Edits) (Severity, bool) {
 	if v.Class != Severe {
 		return v, false
 	}
-	// An unchanging check shows a loop only afterwards.
+	// An unchanging check shows a loop only after the attempt's end.
 	counts := e
 	counts.SameChecks = 0
 	if _, circles := l.circling(counts); circles {

@@ -22,7 +22,7 @@ func TestEditsAreClassified(t *testing.T) {
 		{"one edit too few for a loop", 39, 8, None},
 		{"one repeat too few for a loop", 40, 7, None},
 		{"many edits spread over many files", 500, 7, None},
-		{"one file again and again, but few edits", 39, 39, None},
+		{"few edits, all on one file", 39, 39, None},
 		{"exactly moderate by edits", 60, 8, Moderate},
 		{"one edit below moderate", 59, 8, Mild},
 		{"exactly moderate by repeats", 40, 15, Moderate},
@@ -66,19 +66,19 @@ func TestEachClassHasItsCooldownAndGrade(t *testing.T) {
 func TestVerdictNamesFileAndThreshold(t *testing.T) {
 	v := Defaults().Severity.Judge(Edits{Operations: 59, MaxRepeat: 26, MaxRepeatPath: "cmd/a.go"})
 	got := strings.Join(v.Reasons, "; ")
-	want := "59 edits, 26 of them on cmd/a.go; what they held is not known, so the counts decide; severe from 100 edits or 25 on one file"
+	want := "59 edits, 26 of them on cmd/a.go; the edits' content is unknown, so only the counts decide; severe from 100 edits or 25 on one file"
 	if got != want {
 		t.Errorf("reasons %q, want %q", got, want)
 	}
 	known := Edits{Operations: 40, MaxRepeat: 8, Seen: 40, MaxRepeatSeen: 8, MaxRepeatPath: "a.go", Returned: 20}
 	few := known
 	few.Operations, few.Seen = 39, 39
-	want = "39 edits, at most 8 on one file; in circles: 20 of 39 edits only made again what had been there; a loop starts at 40 edits with 8 on one file"
+	want = "39 edits, at most 8 on one file; in circles: 20 of 39 edits only restored earlier content; a loop starts at 40 edits with 8 on one file"
 	if v := Defaults().Severity.Judge(few); v.Class != None || v.Reasons[0] != want {
 		t.Errorf("circles below the counts: %s %q, want none and %q", v.Class, v.Reasons, want)
 	}
 	r := Receipt{Ending: Completed, StartTree: "1", EndTree: "2", Edits: known, Verify: []Verified{{Passed: true, Runner: "go"}}}
-	if v := Defaults().Severity.Loop(r); v.Class != None || !strings.Contains(strings.Join(v.Reasons, "; "), "commands passed, so it is no loop") {
+	if v := Defaults().Severity.Loop(r); v.Class != None || !strings.Contains(strings.Join(v.Reasons, "; "), "commands passed, so it is not a loop") {
 		t.Errorf("verified: %s %q, want none", v.Class, v.Reasons)
 	}
 	for name, change := range map[string]func(*Receipt){
@@ -94,10 +94,10 @@ func TestVerdictNamesFileAndThreshold(t *testing.T) {
 		r    Receipt
 		want string
 	}{
-		"files changed":       {Receipt{StartTree: "1", EndTree: "2"}, "tells no edits"},
+		"files changed":       {Receipt{StartTree: "1", EndTree: "2"}, "reports no edits"},
 		"nothing changed":     {Receipt{StartTree: "1", EndTree: "1"}, "0 edits"},
 		"the base was merged": {Receipt{StartTree: "1", EndTree: "2", Updated: "3"}, "0 edits"},
-		"edits were told":     {Receipt{StartTree: "1", EndTree: "2", Edits: Edits{Operations: 1}}, "1 edit"},
+		"edits were reported": {Receipt{StartTree: "1", EndTree: "2", Edits: Edits{Operations: 1}}, "1 edit"},
 	} {
 		if v := Defaults().Severity.Loop(c.r); v.Class != None || !strings.Contains(v.Reasons[0], c.want) {
 			t.Errorf("%s: %s %q, want none and %q", name, v.Class, v.Reasons, c.want)
@@ -117,14 +117,14 @@ func TestLoopsAreListed(t *testing.T) {
 	}
 	few := Edits{Operations: 12, Returned: 7, Churned: 7, SameFailures: 7, SameCalls: 7}
 	if got := Defaults().Severity.Loops(few); len(got) != 0 || got == nil || few.Repetition() != "" {
-		t.Errorf("%v and %q, want an empty list and nothing", got, few.Repetition())
+		t.Errorf("%v and %q, want an empty list and no text", got, few.Repetition())
 	}
 	if why := e.Repetition(); why != "the same call had the same result 20 times with no edit in between: ls" {
 		t.Error(why)
 	}
 }
 
-// TestThirdSevereLoopInAWeekNeedsAUser: until then the arm is not used on the repository.
+// After the third severe loop in a week, the backend is not used in the repository until a user's command.
 func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	loop := func(after Cooldown, class Class, days int) Cooldown {
 		at := noon.Add(time.Duration(days) * Day)
@@ -133,18 +133,18 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	second := loop(loop(Cooldown{}, Severe, 0), Severe, 3)
 	third := loop(second, Severe, 6)
 	for what, got := range map[string]Cooldown{
-		"two":                                second,
-		"the third after more than a week":   loop(second, Severe, 8),
-		"two and a moderate one":             loop(second, Moderate, 4),
-		"the third after a person lifted it": loop(Lifted(noon.Add(5*Day)).After(second), Severe, 6),
+		"two":                              second,
+		"the third after more than a week": loop(second, Severe, 8),
+		"two and a moderate one":           loop(second, Moderate, 4),
+		"the third after a user lifted it": loop(Lifted(noon.Add(5*Day)).After(second), Severe, 6),
 	} {
 		if got.Class == Runaway {
-			t.Errorf("%s: %+v needs a person", what, got)
+			t.Errorf("%s: %+v needs a user", what, got)
 		}
 	}
-	for what, got := range map[string]Cooldown{"the third": third, "a mild one after it": loop(third, Mild, 7), "and any time after it": loop(third, Mild, 70)} {
+	for what, got := range map[string]Cooldown{"the third": third, "a mild one after it": loop(third, Mild, 7), "a mild one long after it": loop(third, Mild, 70)} {
 		if got.Class != Runaway || !got.Holds(noon.Add(100*Day)) {
-			t.Errorf("%s: %+v needs no person", what, got)
+			t.Errorf("%s: %+v needs no user", what, got)
 		}
 	}
 	ran := func(f *Facts) {
@@ -157,13 +157,13 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	}
 	resting := func(f *Facts) { f.Backends[0].Escalated = Cooldown{Class: Severe, Until: noon.Add(time.Hour)} }
 	read(t, []sentence{
-		{"another backend goes on", gated, Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "claude"}},
-		{"alone, the run stops, although the cooldown is over", gated.alone(), Decision{Action: DoStop, Rule: "runaway", Reasons: wanted("3 severe edit loops on this repository within a week")}},
-		{"a remark is no order", gated.alone().asked(""), Decision{Action: DoStop, Rule: "runaway"}},
-		{"nor is the choice of the backend", gated.asked("").with(func(f *Facts) { f.Pinned = "codex" }), Decision{Action: DoStop, Rule: "runaway"}},
-		{"nor a bot's", byBot, Decision{Action: DoStop, Rule: "runaway"}},
-		{"a person's order is, and lifts it", gated.alone().asked("resume"),
+		{"another backend continues", gated, Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "claude"}},
+		{"alone, the run stops although the cooldown has ended", gated.alone(), Decision{Action: DoStop, Rule: "runaway", Reasons: wanted("3 severe edit loops on this repository within a week")}},
+		{"a remark does not lift it", gated.alone().asked(""), Decision{Action: DoStop, Rule: "runaway"}},
+		{"pinning the backend does not lift it", gated.asked("").with(func(f *Facts) { f.Pinned = "codex" }), Decision{Action: DoStop, Rule: "runaway"}},
+		{"a bot's command does not lift it", byBot, Decision{Action: DoStop, Rule: "runaway"}},
+		{"a user's command lifts it", gated.alone().asked("resume"),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Lifts: true, Reasons: wanted("a user's command ends the cooldown of backend codex here")}},
-		{"the escalated effort rests by itself", given(looping()).with(resting).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"a cooldown of the escalated effort does not affect the usual one", given(looping()).with(resting).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }

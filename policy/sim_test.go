@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// world is threads that share backends, as far as decisions depend on them: the
-// log's fold, the wake-ups and the shared tables of the real solver, without
-// its effects. Every decision that it gets is checked (see world.check).
+// world simulates the parts of the real solver that decisions depend on, without effects: the log's fold, the wake-ups and
+// the shared tables of threads that share backends. It checks every decision (see world.check).
 type world struct {
 	t         failer
 	now       time.Time
 	limits    Limits
-	backends  []Backend // as configured; what is held against them is below
+	backends  []Backend // the configured backends; their state is in the other fields
 	breakers  map[string]Breaker
 	cooldowns map[string]Cooldown
 	accounts  map[string]*ledger
 	threads   []*simThread
-	parts     bool // some remarks come in parts, such as reviews
+	parts     bool // whether some remarks arrive in parts, like reviews
 }
 
 // failer is the part of *testing.T and *rapid.T that the simulation needs.
@@ -30,11 +29,11 @@ type failer interface {
 
 var _ failer = (*testing.T)(nil)
 
-// ledger is what an account did, kept apart from the policy's own breaker.
+// ledger is the test's own record of an account, independent of the policy's breaker.
 type ledger struct {
 	limits int       // usage limits since the last success or rejected login
-	at     time.Time // when the last of them came
-	reset  time.Time // the last one told that was still to come when it was told
+	at     time.Time // the time of the last of these limits
+	reset  time.Time // the last reported reset that was in the future when it was reported
 }
 
 // simThread is the fold of one thread.
@@ -42,7 +41,7 @@ type simThread struct {
 	seq      int64
 	run      int
 	open     bool
-	seen     int64 // of the last ending decision
+	seen     int64 // the newest request that the last ending decision took into account
 	feedback []simFeedback
 	stopped  string
 	closed   string
@@ -58,7 +57,7 @@ type simFeedback struct {
 	taken bool
 }
 
-// start is one attempt as it began, for looking back on.
+// start is the state at the start of an attempt, for later checks.
 type start struct {
 	Decision
 	at  time.Time
@@ -77,7 +76,7 @@ func newWorld(t failer, l Limits, threads int, backends ...Backend) *world {
 	return w
 }
 
-// say gives feedback by a person, some of which was said before.
+// say adds a user's comment. Sometimes its words are not new.
 func (w *world) say(s *simThread, command string) {
 	if !s.open {
 		s.run++
@@ -94,7 +93,7 @@ func (w *world) say(s *simThread, command string) {
 	w.step(s)
 }
 
-// stop and close end the running attempt, as the solver does.
+// stop and close also end the running attempt, like the solver.
 func (w *world) stop(s *simThread) {
 	s.stopped = "bob asked to stop"
 	w.end(s, Attempt{Receipt: Receipt{Ending: Killed, Outcome: Cancelled}})
@@ -105,7 +104,7 @@ func (w *world) close(s *simThread) {
 	w.end(s, Attempt{Receipt: Receipt{Ending: Killed, Outcome: Cancelled}})
 }
 
-// pass lets time go by and wakes everything, as wake-ups may come early.
+// pass lets time pass and wakes all threads, because wake-ups may come early.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, s := range w.threads {
@@ -118,7 +117,7 @@ func (s *simThread) running() bool {
 	return n > 0 && s.attempts[n-1].EndedAt.IsZero()
 }
 
-// end ends the running attempt, if there is one, and goes on.
+// end ends the running attempt, if there is one, and takes the next step.
 func (w *world) end(s *simThread, how Attempt) {
 	if s.running() {
 		a := &s.attempts[len(s.attempts)-1]
@@ -147,7 +146,7 @@ func (l *ledger) note(a Attempt, now time.Time) {
 		}
 	case Completed, Auth:
 		if a.Ending == Completed && a.StartedAt.Before(l.at) {
-			return // it may have got its last answer before the limit
+			return // the attempt may have received its last answer before the limit
 		}
 		*l = ledger{}
 	}
@@ -174,7 +173,7 @@ func (w *world) facts(s *simThread) Facts {
 	return f
 }
 
-// step takes the next decision, unless an attempt runs or nothing is asked for.
+// step takes the next decision, unless an attempt runs or there is no request.
 func (w *world) step(s *simThread) {
 	if s.running() || !s.open {
 		return
@@ -199,7 +198,7 @@ func (w *world) step(s *simThread) {
 	}
 }
 
-// until lets time pass until the thread's wait is over.
+// until lets time pass until the thread's wait has ended.
 func (w *world) until(s *simThread) {
 	w.t.Helper()
 	if s.last.Action != DoWait || !s.last.Until.After(w.now) {
@@ -208,7 +207,7 @@ func (w *world) until(s *simThread) {
 	w.pass(s.last.Until.Sub(w.now))
 }
 
-// stands says where a thread is, for messages.
+// stands describes a thread's state in messages.
 func (s *simThread) stands() string {
 	return fmt.Sprintf("run %d, open %t, %d attempts, last decision %s by %s: %q", s.run, s.open, len(s.attempts), s.last.Action, s.last.Rule, s.last.Reasons)
 }

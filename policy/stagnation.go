@@ -247,8 +247,8 @@ func (a Attempt) failed() bool {
 	}
 }
 
-// stagnation follows similar attempts: it asks for a different approach (failure) or another backend (revision), then
-// stops. New words always get one more attempt.
+// stagnation responds to similar attempts: it asks for a different approach (failure) or another backend (revision),
+// then stops. New words always get one more attempt.
 func stagnation(f Facts) Decision {
 	all := f.attempts()
 	v := f.stagnant(all)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// far differs from the zero-like print 1 in so many bits that nothing is alike.
+// far differs from the print 1 in enough bits to be not similar.
 const far simhash.Print = 0xffffffff00000000
 
 // flipped returns p with n bits changed.
@@ -42,16 +42,16 @@ func TestSimilarAttemptsAreCounted(t *testing.T) {
 		{"three similar revisions escalate", []Attempt{changedBy(p), changedBy(p), changedBy(p)}, "revision", 2, true},
 		{"nine bits apart are similar", []Attempt{failedWith(p), failedWith(flipped(p, 9))}, "failure", 1, false},
 		{"ten bits apart are not", []Attempt{failedWith(p), failedWith(flipped(p, 10))}, "", 0, false},
-		{"only the newest ones in a row count", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far), failedWith(far)}, "failure", 1, false},
-		{"a different one at the end ends the row", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far)}, "", 0, false},
+		{"only the newest row counts", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far), failedWith(far)}, "failure", 1, false},
+		{"a different attempt at the end ends the row", []Attempt{failedWith(p), failedWith(p), failedWith(p), failedWith(far)}, "", 0, false},
 		{"similar failures and similar revisions do not add up", []Attempt{failedWith(p), {Receipt: Receipt{Ending: Crashed, Outcome: "crashed", Evidence: p, Change: p}}, changedBy(p)}, "revision", 1, false},
-		{"a row is one of failures also where the changes of some are more alike", []Attempt{failedWith(p), both(flipped(p, 3), p), both(p, p), both(p, flipped(p, 3))}, "failure", 3, true},
-		{"texts that are not there are not alike", []Attempt{failedWith(0), failedWith(0), changedBy(0), changedBy(0)}, "", 0, false},
-		{"final messages of successes are no failures", []Attempt{
+		{"a row of failures counts as such although some changes are more similar", []Attempt{failedWith(p), both(flipped(p, 3), p), both(p, p), both(p, flipped(p, 3))}, "failure", 3, true},
+		{"missing texts are not similar", []Attempt{failedWith(0), failedWith(0), changedBy(0), changedBy(0)}, "", 0, false},
+		{"final messages of successes are not failures", []Attempt{
 			{Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, Evidence: p}}}, "", 0, false},
-		{"usage limits say nothing of the work", []Attempt{
+		{"usage limits do not count", []Attempt{
 			{Receipt: Receipt{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}, {Receipt: Receipt{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}}, "", 0, false},
-		{"interruptions say nothing of the work", []Attempt{
+		{"interruptions do not count", []Attempt{
 			{Receipt: Receipt{Ending: Killed, Outcome: Interrupted, Evidence: p}}, {Receipt: Receipt{Ending: Killed, Outcome: Interrupted, Evidence: p}}}, "", 0, false},
 		{"failed verifications with the same output are similar failures", []Attempt{
 			{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Evidence: p}}}, "failure", 1, false},
@@ -95,17 +95,17 @@ func TestStagnationTriesDifferentlyThenStops(t *testing.T) {
 	}{
 		{"a similar failure is tried differently by the same backend", given(failing(false), failing(false), failing(false)),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true, Rung: RungEffort, Escalated: true}},
-		{"without an escalated effort it is tried at the usual one", given(failing(false), failing(false), failing(false)).with(func(f *Facts) { f.Backends[0].CanEscalate = false }),
+		{"a similar failure is tried at the usual effort if there is no higher one", given(failing(false), failing(false), failing(false)).with(func(f *Facts) { f.Backends[0].CanEscalate = false }),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true}},
-		{"a similar revision goes to somebody else", given(revising(false), revising(false), revising(false)),
+		{"a similar revision goes to another backend", given(revising(false), revising(false), revising(false)),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "claude", Different: true}},
-		{"also to one on the same account, where there is no other", given(revising(false), revising(false), revising(false)).with(func(f *Facts) { f.Backends[1].Account = f.Backends[0].Account }),
+		{"a similar revision may go to another backend of the same account", given(revising(false), revising(false), revising(false)).with(func(f *Facts) { f.Backends[1].Account = f.Backends[0].Account }),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "claude", Different: true}},
-		{"a similar revision without anybody else is tried differently", given(revising(false), revising(false), revising(false)).alone(),
+		{"a similar revision without another backend is tried differently", given(revising(false), revising(false), revising(false)).alone(),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true}},
-		{"a different approach that came to the same ends the run", given(failing(false), failing(false), failing(false), failing(true)),
+		{"a different approach with the same result ends the run", given(failing(false), failing(false), failing(false), failing(true)),
 			Decision{Action: DoStop, Rule: "stagnation"}},
-		{"new feedback is worth an attempt all the same", given(failing(false), failing(false), failing(false), failing(true)).asked(""),
+		{"new feedback starts an attempt despite stagnation", given(failing(false), failing(false), failing(false), failing(true)).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { decides(t, tc.facts, tc.want) })
@@ -118,8 +118,8 @@ func TestEqualResultIsStagnationAtOnce(t *testing.T) {
 		a.EndTree, a.Tests, a.Evidence = tree, tests, 0
 		return a
 	}
-	told := failing("t2", "TestA")
-	told.NewInput = true
+	asked := failing("t2", "TestA")
+	asked.NewInput = true
 	for _, tc := range []struct {
 		name string
 		run  []Attempt
@@ -129,7 +129,7 @@ func TestEqualResultIsStagnationAtOnce(t *testing.T) {
 		{"other failing tests", []Attempt{failing("t1", "TestA", "TestB"), failing("t2", "TestA")}, ""},
 		{"the same tree", []Attempt{failing("t1"), failing("t1")}, "revision"},
 		{"another tree", []Attempt{failing("t1"), failing("t2")}, ""},
-		{"trees that are not known", []Attempt{failing(""), failing("")}, ""},
+		{"unknown trees", []Attempt{failing(""), failing("")}, ""},
 		{"the failing tests of two attempts ago", []Attempt{failing("t1", "TestA"), failing("t2", "TestB"), failing("t3", "TestA")}, "failure"},
 		{"the tree of two attempts ago", []Attempt{failing("t1"), failing("t2"), failing("t1")}, "revision"},
 	} {
@@ -138,7 +138,7 @@ func TestEqualResultIsStagnationAtOnce(t *testing.T) {
 			t.Errorf("%s: kind %q, escalated %t, same %q; want kind %q", tc.name, v.Kind, v.Escalated, v.Same, tc.kind)
 		}
 	}
-	for name, run := range map[string][]Attempt{"at once": {failing("t1", "TestA"), told}, "later": {failing("t1", "TestA"), told, failing("t3", "TestB")}} {
+	for name, run := range map[string][]Attempt{"at once": {failing("t1", "TestA"), asked}, "later": {failing("t1", "TestA"), asked, failing("t3", "TestB")}} {
 		if v := Stagnation(run, 0, Defaults()); v.Escalated || v.Same != "" {
 			t.Errorf("after new feedback, %s: %+v, want no stagnation", name, v)
 		}
@@ -225,7 +225,7 @@ func TestRepeatedWorkIsStagnationOverRuns(t *testing.T) {
 		{"other work", []Attempt{round(p, false), round(far, true), round(p, true)}, 0},
 		{"other requests", []Attempt{round(p, false), round(p, false), round(p, false)}, 0},
 		{"a new request in between", []Attempt{round(p, false), round(p, true), round(p, false), round(p, true)}, 1},
-		{"work that is not known", []Attempt{round(0, false), round(0, true), round(0, true)}, 0},
+		{"unknown work", []Attempt{round(0, false), round(0, true), round(0, true)}, 0},
 	} {
 		v := redelivered(tc.all, Defaults(), true)
 		if v.Similar != tc.similar || v.Escalated != (tc.similar >= 2) {

@@ -29,7 +29,6 @@ var (
 	.gitlab-ci.yml .travis.yml azure-pipelines.yml Jenkinsfile`)
 )
 
-// testFolders are folders of tests.
 var testFolders = strings.Fields(`test tests spec specs __tests__ __mocks__ __snapshots__ testdata e2e cypress
 	*[\-_]tests *.Test *Tests androidTest integrationTest testFixtures ci .ci .circleci .buildkite`)
 

@@ -17,24 +17,24 @@ func TestTransientRefusalsWait(t *testing.T) {
 		}
 		return all
 	}
-	told := refused(RateLimited)
-	told.Limit = &Limit{Kind: RateLimited, ResetsAt: noon.Add(10 * time.Minute)}
+	reported := refused(RateLimited)
+	reported.Limit = &Limit{Kind: RateLimited, ResetsAt: noon.Add(10 * time.Minute)}
 	spare := refused(Disconnected)
 	spare.Backend, spare.Account = "claude", "spare"
 	stop := Decision{Action: DoStop, Rule: "transient", Reasons: wanted("5 attempts ended so, and none between them came to its own end; the limit is 5")}
 	read(t, []sentence{
-		{"another account goes on at once", given(refused(Overloaded)), Decision{Action: DoAttempt, Rule: "transient", Backend: "claude"}},
-		{"but not one that refused in this row", given(refused(Overloaded), spare), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(time.Minute)}},
-		{"else the first one waits 30 seconds", given(refused(Overloaded)).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
-		{"and then goes on", later(given(refused(Overloaded)).alone(), 30*time.Second), Decision{Action: DoAttempt, Rule: "transient", Backend: "codex"}},
-		{"the next one waits twice as long", given(row(2)...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(time.Minute)}},
-		{"the fourth four minutes", given(row(4)...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(4 * time.Minute)}},
-		{"a later reset is waited for", given(told).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(10 * time.Minute)}},
-		{"the fifth in a row ends it", given(row(5)...).alone(), stop},
-		{"on whichever account", given(row(5)...), stop},
-		{"others in between begin the row anew", given(append(row(4), timedOut(), refused(Overloaded))...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
-		{"what is no failure either ends no row", given(append(row(2), hung(), refused(Overloaded), interruptedAttempt(), refused(Overloaded), atLimit(noon), refused(Overloaded))...).alone(), stop},
-		{"a person need not wait", given(row(5)...).alone().asked("resume"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"another account continues at once", given(refused(Overloaded)), Decision{Action: DoAttempt, Rule: "transient", Backend: "claude"}},
+		{"an account that refused in this row does not continue", given(refused(Overloaded), spare), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(time.Minute)}},
+		{"the first refusal waits 30 seconds", given(refused(Overloaded)).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
+		{"the run continues after the wait", later(given(refused(Overloaded)).alone(), 30*time.Second), Decision{Action: DoAttempt, Rule: "transient", Backend: "codex"}},
+		{"the second refusal waits a minute", given(row(2)...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(time.Minute)}},
+		{"the fourth refusal waits four minutes", given(row(4)...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(4 * time.Minute)}},
+		{"a later reset prolongs the wait", given(reported).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(10 * time.Minute)}},
+		{"the fifth refusal in a row stops the run", given(row(5)...).alone(), stop},
+		{"the fifth refusal stops the run despite another account", given(row(5)...), stop},
+		{"another ending restarts the count", given(append(row(4), timedOut(), refused(Overloaded))...).alone(), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
+		{"blameless endings do not restart the count", given(append(row(2), hung(), refused(Overloaded), interruptedAttempt(), refused(Overloaded), atLimit(noon), refused(Overloaded))...).alone(), stop},
+		{"a user's resume does not wait", given(row(5)...).alone().asked("resume"), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"a remark waits, too", given(row(1)...).alone().asked(""), Decision{Action: DoWait, Rule: "transient", Until: noon.Add(30 * time.Second)}},
 	})
 }
@@ -57,17 +57,17 @@ func TestInterruptedWorkIsDoneAfterItsContinuation(t *testing.T) {
 	}
 	read(t, []sentence{
 		{"not after new feedback", given(cut(Overloaded), asked), Decision{Action: DoStop, Rule: "no_change"}},
-		{"also when a time-out cut it", given(timedOut(), completed), Decision{Action: DoDone, Rule: "done"}},
-		{"also when a person told it to go on, in a new run", given(cut(UsageLimit), goesOn).with(func(f *Facts) { f.Attempts[0].Run = 0 }), Decision{Action: DoDone, Rule: "done"}},
-		{"not when the work was lost", given(lost, completed), Decision{Action: DoStop, Rule: "no_change"}},
-		{"nor when it was that of a loop which could not be kept", given(loop, completed), Decision{Action: DoStop, Rule: "no_change"}},
-		{"nor when somebody threw it away", given(cut(UsageLimit), fromStart), Decision{Action: DoStop, Rule: "no_change"}},
-		{"not when it fails its verification", given(cut(Overloaded), failing), Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify}},
-		{"nor when it fails", given(cut(Overloaded), fruitless()), Decision{Action: DoStop, Rule: "no_progress"}},
+		{"done after a time-out", given(timedOut(), completed), Decision{Action: DoDone, Rule: "done"}},
+		{"done after a user's resume, in a new run", given(cut(UsageLimit), goesOn).with(func(f *Facts) { f.Attempts[0].Run = 0 }), Decision{Action: DoDone, Rule: "done"}},
+		{"not if the work was lost", given(lost, completed), Decision{Action: DoStop, Rule: "no_change"}},
+		{"not if the work was a loop's and was discarded", given(loop, completed), Decision{Action: DoStop, Rule: "no_change"}},
+		{"not if the work was reset", given(cut(UsageLimit), fromStart), Decision{Action: DoStop, Rule: "no_change"}},
+		{"not if the verification fails", given(cut(Overloaded), failing), Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify}},
+		{"not if the continuation fails", given(cut(Overloaded), fruitless()), Decision{Action: DoStop, Rule: "no_progress"}},
 	})
 }
 
-func TestGivingUpEscalates(t *testing.T) {
+func TestFailedRetryEscalates(t *testing.T) {
 	gaveUp := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
 	gaveUp.Decision.Rung = RungVerify
 	raised := gaveUp
@@ -77,9 +77,9 @@ func TestGivingUpEscalates(t *testing.T) {
 	effort := Decision{Action: DoAttempt, Rule: "escalate_effort", Backend: "codex", Rung: RungEffort, Escalated: true}
 	stop := Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("2 attempts did not mend it")}
 	read(t, []sentence{
-		{"to the raised effort", given(unverified(), gaveUp), effort},
-		{"however it ended", given(unverified(), crashed), effort},
-		{"and no further", given(unverified(), gaveUp, raised), Decision{Action: DoStop, Rule: "verify_failed"}},
-		{"nor where there is none", given(unverified(), gaveUp).with(func(f *Facts) { f.Backends[0].CanEscalate = false }), stop},
+		{"giving up leads to the escalated effort", given(unverified(), gaveUp), effort},
+		{"a crash leads to the escalated effort", given(unverified(), crashed), effort},
+		{"the escalated effort is the last try", given(unverified(), gaveUp, raised), Decision{Action: DoStop, Rule: "verify_failed"}},
+		{"without a higher effort the run stops", given(unverified(), gaveUp).with(func(f *Facts) { f.Backends[0].CanEscalate = false }), stop},
 	})
 }

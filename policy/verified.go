@@ -123,7 +123,7 @@ func (v Verified) unfit() string {
 	}
 	switch v.Exit {
 	case 134, 137: // 128 + SIGABRT, such as Node out of memory, or + SIGKILL
-		return "it is killed, as where the memory is not enough"
+		return "it is killed, as happens when memory runs out"
 	}
 	return ""
 }

@@ -13,7 +13,7 @@ func TestFailureIsComparedWithTheBase(t *testing.T) {
 		return Verified{Command: "go test", Exit: 1, PassedTests: 3, FailedTests: len(all), Failing: all}
 	}
 	with := func(v Verified, change func(*Verified)) Verified { change(&v); return v }
-	said := func(output string) Verified { return Verified{Command: "make lint", Exit: 1, Output: output} }
+	printed := func(output string) Verified { return Verified{Command: "make lint", Exit: 1, Output: output} }
 	green := Verified{Command: "go test", Passed: true, PassedTests: 4}
 	ptr := func(v Verified) *Verified { return &v }
 	moved := Failing{Name: "TestOld", Text: "sum_test.go:12: is 1"}
@@ -31,32 +31,32 @@ func TestFailureIsComparedWithTheBase(t *testing.T) {
 		{name: "a new failure", v: red(other), base: &green, failing: []string{"TestOther"}},
 		{name: "the same test with the same assertion, in another line", v: red(moved), base: ptr(red(old)), passed: true, known: []string{"TestOld"}},
 		{name: "the same test with another assertion", v: red(others), base: ptr(red(old)), again: ptr(red(others)), failing: []string{"TestOld"}},
-		{name: "an assertion that is another one each time", v: red(others), base: ptr(red(old)), again: ptr(red(Failing{Name: "TestOld", Text: "is 8"})), passed: true, known: []string{"TestOld"}},
-		{name: "not a build that fails in other words each time", v: red(Failing{Name: build.Name, Text: "undefined: y"}), base: ptr(red(build, other)),
+		{name: "an assertion that changes each time", v: red(others), base: ptr(red(old)), again: ptr(red(Failing{Name: "TestOld", Text: "is 8"})), passed: true, known: []string{"TestOld"}},
+		{name: "a build whose error changes each time", v: red(Failing{Name: build.Name, Text: "undefined: y"}), base: ptr(red(build, other)),
 			again: ptr(red(Failing{Name: build.Name, Text: "undefined: z"})), failing: []string{build.Name}},
-		{name: "beside another failure", v: red(old, other), base: ptr(red(old)), known: []string{"TestOld"}, failing: []string{"TestOther"}},
-		{name: "beside a failure that has no name", v: with(red(old), func(v *Verified) { v.FailedTests = 2 }), base: ptr(red(old)), known: []string{"TestOld"}},
-		{name: "a command that ended in another way", v: with(red(old), func(v *Verified) { v.Exit = 3 }), base: ptr(red(old)), known: []string{"TestOld"}},
-		{name: "fewer tests that pass", v: with(red(old), func(v *Verified) { v.PassedTests = 2 }), base: ptr(red(old)), known: []string{"TestOld"}},
-		{name: "no end in time", v: with(red(old), func(v *Verified) { v.TimedOut = true }), base: ptr(red(old)), known: []string{"TestOld"}},
-		{name: "one that passes when it is run again", v: red(other), base: &green, again: &green, passed: true, flaky: []string{"TestOther"}},
-		{name: "one of two that passes when it is run again", v: red(other, old), base: &green, again: ptr(red(old)), failing: []string{"TestOld"}, flaky: []string{"TestOther"}},
-		{name: "nothing is flaky where the second run names nothing", v: red(other), base: &green, again: ptr(with(red(), func(v *Verified) { v.Exit = 2 })), failing: []string{"TestOther"}},
-		{name: "nor where it fails elsewhere", v: red(other), base: &green, again: ptr(red(old)), failing: []string{"TestOther"}},
-		{name: "nor where it is killed", v: red(other, old), base: &green, again: ptr(with(red(old), func(v *Verified) { v.Exit = 137 })), failing: []string{"TestOther", "TestOld"}},
-		{name: "a flaky one beside one that failed before", v: with(red(old, other), func(v *Verified) { v.PassedTests = 2 }), base: ptr(red(old)), again: ptr(red(old)),
+		{name: "a known failure next to a new one", v: red(old, other), base: ptr(red(old)), known: []string{"TestOld"}, failing: []string{"TestOther"}},
+		{name: "a known failure next to an unnamed one", v: with(red(old), func(v *Verified) { v.FailedTests = 2 }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "a command with another exit code", v: with(red(old), func(v *Verified) { v.Exit = 3 }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "fewer passing tests", v: with(red(old), func(v *Verified) { v.PassedTests = 2 }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "a timeout", v: with(red(old), func(v *Verified) { v.TimedOut = true }), base: ptr(red(old)), known: []string{"TestOld"}},
+		{name: "a failure that passes in the second run", v: red(other), base: &green, again: &green, passed: true, flaky: []string{"TestOther"}},
+		{name: "one of two failures passes in the second run", v: red(other, old), base: &green, again: ptr(red(old)), failing: []string{"TestOld"}, flaky: []string{"TestOther"}},
+		{name: "a second run that names no test", v: red(other), base: &green, again: ptr(with(red(), func(v *Verified) { v.Exit = 2 })), failing: []string{"TestOther"}},
+		{name: "a second run that fails elsewhere", v: red(other), base: &green, again: ptr(red(old)), failing: []string{"TestOther"}},
+		{name: "a second run that is killed", v: red(other, old), base: &green, again: ptr(with(red(old), func(v *Verified) { v.Exit = 137 })), failing: []string{"TestOther", "TestOld"}},
+		{name: "a flaky failure next to a known one", v: with(red(old, other), func(v *Verified) { v.PassedTests = 2 }), base: ptr(red(old)), again: ptr(red(old)),
 			passed: true, known: []string{"TestOld"}, flaky: []string{"TestOther"}},
-		{name: "a command without names that passes when it is run again", v: red(), base: &green, again: &green, passed: true, flaky: []string{"go test"}},
-		{name: "an output that no runner is known from, as on the base", v: said("lint.ex:4: error after 12ms\n"), base: ptr(said("lint.ex:9: error after 7ms\n")), passed: true, known: []string{"make lint"}},
-		{name: "another one", v: said("lint.ex:4: another error\n"), base: ptr(said("lint.ex:4: error\n"))},
-		{name: "none at all", v: said(" \n"), base: ptr(said(" \n"))},
-		{name: "the same with another exit code", v: with(said("x"), func(v *Verified) { v.Exit = 2 }), base: ptr(said("x"))},
-		{name: "the same of a runner that names nothing", v: with(said("x"), func(v *Verified) { v.Runner = "go" }), base: ptr(said("x"))},
-		{name: "the same but no end in time", v: with(said("x"), func(v *Verified) { v.TimedOut = true }), base: ptr(said("x")), known: []string{"make lint"}},
+		{name: "a command without test names that passes in the second run", v: red(), base: &green, again: &green, passed: true, flaky: []string{"go test"}},
+		{name: "an output of an unknown runner, as on the base", v: printed("lint.ex:4: error after 12ms\n"), base: ptr(printed("lint.ex:9: error after 7ms\n")), passed: true, known: []string{"make lint"}},
+		{name: "another output", v: printed("lint.ex:4: another error\n"), base: ptr(printed("lint.ex:4: error\n"))},
+		{name: "no output", v: printed(" \n"), base: ptr(printed(" \n"))},
+		{name: "the same output with another exit code", v: with(printed("x"), func(v *Verified) { v.Exit = 2 }), base: ptr(printed("x"))},
+		{name: "the same output of a runner without test names", v: with(printed("x"), func(v *Verified) { v.Runner = "go" }), base: ptr(printed("x"))},
+		{name: "the same output with a timeout", v: with(printed("x"), func(v *Verified) { v.TimedOut = true }), base: ptr(printed("x")), known: []string{"make lint"}},
 		{name: "without a base", v: red(old), failing: []string{"TestOld"}},
-		{name: "a test that turned green", v: red(old), base: ptr(red(old, other)), passed: true, known: []string{"TestOld"}, fixed: []string{"TestOther"}},
-		{name: "all of them", v: green, base: ptr(red(old, other)), passed: true, fixed: []string{"TestOld", "TestOther"}},
-		{name: "none where the build broke", v: red(build), base: ptr(red(old)), failing: []string{build.Name}},
+		{name: "a fixed test", v: red(old), base: ptr(red(old, other)), passed: true, known: []string{"TestOld"}, fixed: []string{"TestOther"}},
+		{name: "all tests are fixed", v: green, base: ptr(red(old, other)), passed: true, fixed: []string{"TestOld", "TestOther"}},
+		{name: "no fixed test if the build broke", v: red(build), base: ptr(red(old)), failing: []string{build.Name}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.v.Compare(c.base, c.again)
@@ -68,7 +68,7 @@ func TestFailureIsComparedWithTheBase(t *testing.T) {
 	}
 }
 
-func TestBrokenBaseCommandIsNoFailure(t *testing.T) {
+func TestBrokenBaseCommandIsNotAFailure(t *testing.T) {
 	failed := func(exit int, output string) Verified {
 		return Verified{Command: "make test", Exit: exit, Output: output}
 	}
@@ -78,7 +78,7 @@ func TestBrokenBaseCommandIsNoFailure(t *testing.T) {
 		"a program is missing: make: *** [Makefile:2: test] Error 127":   failed(2, "make: pytest: No such file or directory\nmake: *** [Makefile:2: test] Error 127\n"),
 		"a program is missing: /usr/bin/python3: No module named pytest": failed(1, "/usr/bin/python3: No module named pytest\n"),
 		"it does not end in time":                                        {TimedOut: true, Exit: -1},
-		"it is killed, as where the memory is not enough":                failed(137, ""),
+		"it is killed, as happens when memory runs out":                  failed(137, ""),
 		"no test runs": {Passed: true, NoTests: true},
 		"the build is broken, pkg [build failed]": {Exit: 1, NoTests: true, Failing: []Failing{{Name: "pkg [build failed]"}}},
 		"": failed(1, "the word is missing"),
@@ -102,11 +102,11 @@ func TestCrashOnTheBaseIsAKnownFailure(t *testing.T) {
 		t.Error(why)
 	}
 	if why := (Verified{Exit: 137, Signal: "SIGKILL"}).Unable(); why == "" {
-		t.Error("where the memory is not enough, it is said to work")
+		t.Error("a command killed for lack of memory counts as working")
 	}
 }
 
-func TestKilledCommandDidNotFail(t *testing.T) {
+func TestKilledCommandIsReportedAsTimedOut(t *testing.T) {
 	if got := (Verified{TimedOut: true, Exit: 143, Signal: "SIGTERM"}).Result(); got != "did not end in time" {
 		t.Errorf("%q", got)
 	}
@@ -136,10 +136,10 @@ func TestFixedTestsAreProgress(t *testing.T) {
 		a, b    Attempt
 		similar bool
 	}{
-		"the same ten":                         {v(nil, many...), v(nil, many...), true},
-		"nine of ten":                          {v(nil, many...), v(nil, many[:9]...), false},
-		"nine of them and another one":         {v(nil, many...), v(nil, append([]string{"k"}, many...)...), true},
-		"the same, and one that failed before": {v(nil, many...), v([]string{"old"}, many...), false},
+		"the same ten":                 {v(nil, many...), v(nil, many...), true},
+		"nine of ten":                  {v(nil, many...), v(nil, many[:9]...), false},
+		"the same ten and another one": {v(nil, many...), v(nil, append([]string{"k"}, many...)...), true},
+		"the same, and a fixed test":   {v(nil, many...), v([]string{"old"}, many...), false},
 	} {
 		if got := Stagnation([]Attempt{c.a, c.b}, 1, Defaults()); (got.Similar > 0) != c.similar {
 			t.Errorf("%s: %+v", name, got)

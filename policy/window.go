@@ -15,7 +15,7 @@ type Window struct {
 	Length   time.Duration `json:"length_ns,omitempty"` // 0 if unknown
 }
 
-// Current reports whether the reading still holds. After its reset a window is unknown, and so is one without a reset.
+// Current reports whether the reading still holds. It does not after the window's reset, or if the reset is unknown.
 func (w Window) Current(now time.Time) bool { return w.ResetsAt.After(now) }
 
 // resetJitter is the largest difference between two reports of one reset. Codex reports the seconds that are left.
@@ -23,9 +23,25 @@ const resetJitter = time.Minute
 
 func (w Window) sameReset(o Window) bool { return w.ResetsAt.Sub(o.ResetsAt).Abs() <= resetJitter }
 
-// Since returns the share that was used since an earlier reading. known is false after a reset between the two.
+// earlyFall is a fall of the used share that no rounding and no late answer explains. Our choice.
+const earlyFall = 0.1
+
+// Since returns the share that was used since an earlier reading. known is false after a reset between the two. A
+// rolling window's reset moves; its share is known if the earlier reset has not passed and use did not fall.
 func (w Window) Since(earlier Window) (share float64, known bool) {
-	return max(0, w.Used-earlier.Used), w.sameReset(earlier)
+	share = w.Used - earlier.Used
+	switch {
+	case share <= -earlyFall:
+		return 0, false
+	case w.sameReset(earlier):
+		return max(0, share), true
+	}
+	return max(0, share), share >= 0 && earlier.Current(w.SeenAt)
+}
+
+// Freed reports whether the provider gave quota back before an earlier reading's reset.
+func (w Window) Freed(earlier Window) bool {
+	return earlier.Current(w.SeenAt) && earlier.Used-w.Used >= earlyFall
 }
 
 // FullAt returns when the window will be full at its average rate so far. known is false if that is after the reset,
@@ -48,10 +64,10 @@ func (w Window) timeLeft(now time.Time) float64 {
 	return min(1, float64(w.ResetsAt.Sub(now))/float64(w.Length))
 }
 
-// maxUses is how many attempts of a backend its typical use is read from: the last 20, our choice.
+// maxUses is the number of last attempts that determine a backend's typical use. Our choice.
 const maxUses = 20
 
-// Meter is a usage window with what attempts used of it.
+// Meter is a usage window with the shares that attempts used.
 type Meter struct {
 	Window
 	// Uses are the shares that the last attempts used, by backend, oldest first. Concurrent attempts on the account
@@ -104,7 +120,7 @@ func (m Meter) For(thread string) Meter {
 	return m
 }
 
-// Seen returns the meter after another reading. An older one changes nothing.
+// Seen returns the meter after another reading. An older reading changes nothing.
 func (m Meter) Seen(w Window) Meter {
 	if !w.SeenAt.Before(m.SeenAt) {
 		m.Window = w
@@ -121,6 +137,10 @@ func (m Meter) Spent(backend string, share float64) Meter {
 	}
 	m.Uses[backend] = uses[max(0, len(uses)-maxUses):]
 	return m
+}
+
+func (m Meter) usedBy(backend string) bool {
+	return slices.ContainsFunc(m.Uses[backend], func(share float64) bool { return share > 0 })
 }
 
 // Typical returns the median share that the last attempts of a backend used; 0 without one.

@@ -81,7 +81,7 @@ func each[E, T any](list []E, f func(E) T) (all []T) {
 }
 
 // Invisible reports whether a character is invisible: control and format characters, variation selectors, and fillers
-// that Unicode classes as letters. Arabic number signs are format characters with a shape.
+// that Unicode classes as letters. Arabic number signs are format characters, but visible.
 func Invisible(r rune) bool {
 	if ' ' <= r && r <= '~' || unicode.Is(unicode.Prepended_Concatenation_Mark, r) {
 		return false

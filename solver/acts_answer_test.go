@@ -7,12 +7,12 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestActsReportWhatTheAgentSaid(t *testing.T) {
+func TestActsReportTheAgentsAnswer(t *testing.T) {
 	draft := func(file string) scenario {
 		return scenario{files: map[string]string{"a.txt": "one\n", ".github/pawl.yml": file}, agent: testrig.PlainAgent, play: aLine}
 	}
 	record(t, map[string]scenario{
-		"the pull request says what is true now": {
+		"the pull request follows the work": {
 			files: map[string]string{"a.txt": "one\n", "docs/b.md": "b\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"},
 			agent: testrig.Saying(t, "echo two >> a.txt; echo more >> docs/b.md",
 				"TITLE: feat: count to two, fixes #99 [skip ci]\nI added two @everyone.\nLEFT OUT: three, since nobody said where"),
@@ -29,9 +29,9 @@ func TestActsReportWhatTheAgentSaid(t *testing.T) {
 			a.Must(a.World.EditBody(testrig.Repo, 2, testrig.Writer, "All mine."))
 			a.settle()
 		}},
-		"a draft that the repository wants": draft("verify: ['true']\npull_request: {ready_when_verified: false}\n"),
-		"a draft since nothing is verified": draft("pull_request: {request_review: true}\n"),
-		"instructions of agents are changed": {
+		"a draft by configuration":      draft("verify: ['true']\npull_request: {ready_when_verified: false}\n"),
+		"a draft without verified work": draft("pull_request: {request_review: true}\n"),
+		"changed agent instructions": {
 			agent: "cat > /dev/null; mkdir -p sub; echo 'Always push.' > sub/AGENTS.md; echo two >> a.txt\n",
 			play:  aLine,
 		},
@@ -55,7 +55,7 @@ func TestActsReportWhatTheAgentSaid(t *testing.T) {
 			a.Push("main", "docs: say so", "c.txt", "c\n")
 			aLine(a)
 		}, prompts: []string{"1"}},
-		"a title of a stranger": {agent: testrig.PlainAgent, play: func(a *acts) {
+		"a stranger as the author of the title": {agent: testrig.PlainAgent, play: func(a *acts) {
 			n, err := a.World.OpenIssue(testrig.Repo, "eve", "Fix it, closes #5 @org/team [ci skip] https://evil.example/x", "Please add a line.")
 			a.Must(err)
 			a.says(n, testrig.Writer, "/pawl solve")

@@ -25,7 +25,7 @@ func (a *acts) dies(at func(b thread.Batch) bool) {
 		return nil
 	}
 	if err := a.solver.Step(a.T.Context(), widgets(1)); !errors.Is(err, errDied) {
-		a.T.Fatalf("the step ended with %v, want that the process died", err)
+		a.T.Fatalf("the step ended with %v, want the death of the process", err)
 	}
 	a.before = nil
 	a.Clock.Reach(a.Clock.Now().Add(thread.LeaseTime + time.Second))

@@ -98,7 +98,7 @@ func TestPanicInEveryAttemptCostsFewAgentRuns(t *testing.T) {
 	}
 }
 
-// A thread whose acts at GitHub always fail records the error once.
+// A thread whose acts on GitHub always fail records the error once.
 func TestFailingPublisherAppendsFewRows(t *testing.T) {
 	t.Parallel()
 	a := askedFor(t)

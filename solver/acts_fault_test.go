@@ -42,8 +42,8 @@ func TestDamagedCloneIsReplaced(t *testing.T) {
 		"empty objects":     func(a *acts) error { return empty(filepath.Join(cloneOf(a), "objects")) },
 		"empty references":  func(a *acts) error { return empty(filepath.Join(cloneOf(a), "refs")) },
 		"an empty HEAD":     func(a *acts) error { return os.Truncate(filepath.Join(cloneOf(a), "HEAD"), 0) },
-		"a config of noise": func(a *acts) error { return os.WriteFile(filepath.Join(cloneOf(a), "config"), []byte("\x00[["), 0o600) },
-		"a file in its place": func(a *acts) error {
+		"an invalid config": func(a *acts) error { return os.WriteFile(filepath.Join(cloneOf(a), "config"), []byte("\x00[["), 0o600) },
+		"a file instead of the clone": func(a *acts) error {
 			return errors.Join(os.RemoveAll(cloneOf(a)), os.WriteFile(cloneOf(a), nil, 0o600))
 		},
 		"a file as logs":     func(a *acts) error { return os.WriteFile(filepath.Join(cloneOf(a), "logs"), []byte("x\n"), 0o600) },
@@ -77,7 +77,7 @@ func TestDamagedCloneIsReplaced(t *testing.T) {
 			a.Push("main", "docs: a page", "b.txt", "b\n") // there is something to fetch
 			a.says(1, testrig.Writer, "/pawl solve one more")
 			if text := a.Git("show", "pawl/issue-1:a.txt"); strings.Count(text, "line ") != 2 {
-				t.Errorf("the branch holds %q\n%s", text, a.StatusComment(1))
+				t.Errorf("the branch contains %q\n%s", text, a.StatusComment(1))
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestCloneDamagedByAnAttemptIsReplaced(t *testing.T) {
 			a.Must(os.WriteFile(filepath.Join(a.Ctrl(), "damage"), []byte(script), 0o600))
 			a.says(1, testrig.Writer, "/pawl solve one more")
 			if text := a.Git("show", "pawl/issue-1:a.txt"); strings.Count(text, "line ") != 2 {
-				t.Errorf("the branch holds %q\n%s", text, a.StatusComment(1))
+				t.Errorf("the branch contains %q\n%s", text, a.StatusComment(1))
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestRepeatedFailureIsReportedOnce(t *testing.T) {
 		}
 		return nil
 	}
-	said := map[string]int{}
+	texts := map[string]int{}
 	for range 20 {
 		leases, err := a.store.Claim(t.Context(), "node-1", 1)
 		a.Must(err)
@@ -137,12 +137,12 @@ func TestRepeatedFailureIsReportedOnce(t *testing.T) {
 			if err := a.solver.Work(t.Context(), l, time.Now()); !errors.Is(err, broken) {
 				t.Fatalf("the step ended with %v", err)
 			}
-			said[a.StatusComment(1)]++
+			texts[a.StatusComment(1)]++
 		}
 		a.Clock.Reach(a.Clock.Now().Add(10 * time.Minute))
 	}
-	if len(said) != 2 { // before it was told, and then one and the same text
-		t.Errorf("%d texts: %v", len(said), said)
+	if len(texts) != 2 { // one text before the report, and one after it
+		t.Errorf("%d texts: %v", len(texts), texts)
 	}
 	if s := a.StatusComment(1); !strings.Contains(s, "the hook said no") {
 		t.Error(s)
@@ -150,6 +150,6 @@ func TestRepeatedFailureIsReportedOnce(t *testing.T) {
 	a.before = nil
 	a.settle()
 	if s := a.state(1); s.Decision.Action != "done" {
-		t.Errorf("when the error had passed: %+v", s.Decision)
+		t.Errorf("after the error ended: %+v", s.Decision)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// overtaken is a store in which another thread's probe hits a limit and ends right before this thread acquires it.
-// Before that it frees the slot that this thread waits for.
+// overtaken is a store in which another thread first frees the slot that this thread waits for. Then that thread's probe
+// hits a limit and ends, right before this thread acquires the probe.
 type overtaken struct {
 	thread.Store
 	slots  chan struct{}
@@ -33,7 +33,7 @@ func (o *overtaken) AcquireProbe(ctx context.Context, l thread.Lease, account st
 	return o.Store.AcquireProbe(ctx, l, account, most)
 }
 
-func TestProbesLimitHoldsTheNextThread(t *testing.T) {
+func TestLimitFoundByAProbeHoldsTheNextThread(t *testing.T) {
 	t.Parallel()
 	a := askedFor(t)
 	ctx, now := t.Context(), a.Clock.Now()
@@ -46,7 +46,7 @@ func TestProbesLimitHoldsTheNextThread(t *testing.T) {
 			return b.After(policy.UsageLimit, resets, at.Add(-time.Second), at)
 		}}))
 	}
-	limit(now.Add(-time.Hour), now.Add(-2*time.Hour)) // whose reset has come
+	limit(now.Add(-time.Hour), now.Add(-2*time.Hour)) // a limit whose reset has passed
 	entered, err := a.store.AcquireProbe(ctx, probe, account, 1)
 	a.Must(err)
 	if !entered {
@@ -64,6 +64,6 @@ func TestProbesLimitHoldsTheNextThread(t *testing.T) {
 		t.Errorf("the agent was called %d times, then %+v; want none, and a wait for the new reset", a.Calls(), d)
 	}
 	if entered, err = a.store.AcquireProbe(ctx, probe, account, 1); err != nil || !entered || len(o.slots) != 0 {
-		t.Errorf("the account or the place is still taken: %t, %v, %d places", entered, err, len(o.slots))
+		t.Errorf("the account or the slot is still taken: %t, %v, %d slots", entered, err, len(o.slots))
 	}
 }

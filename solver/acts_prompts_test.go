@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestPromptsAreAsRecorded(t *testing.T) {
+func TestPromptsMatchGoldenFiles(t *testing.T) {
 	t.Parallel()
 	after := func(more func(a *acts) error) func(a *acts) error { // after the first attempt
 		return func(a *acts) error {
@@ -83,7 +83,7 @@ const keepsContext = "cat > \"$CTRL/prompt.1\"; cp -r \"$HOME/.pawl/context\" \"
 
 func TestActsWithAContext(t *testing.T) {
 	record(t, map[string]scenario{
-		"what was said before": {agent: keepsContext, prompts: []string{"1"}, play: func(a *acts) {
+		"earlier comments": {agent: keepsContext, prompts: []string{"1"}, play: func(a *acts) {
 			a.Must(a.World.AddBot("helper[bot]", 1005))
 			other, err := a.World.OpenIssue(testrig.Repo, testrig.Writer, "The other place", "It listens on 8080.")
 			a.Must(err)
@@ -99,13 +99,13 @@ func TestActsWithAContext(t *testing.T) {
 			a.Must(a.World.EditComment(testrig.Repo, edited, "mia", "Changed after the command."))
 			a.settle()
 			if file := a.Left("context/comments.md"); strings.Count(file, "line of the report") != 200 {
-				a.T.Errorf("the file beside the prompt cuts a comment:\n%s", file)
+				a.T.Errorf("the file next to the prompt has a truncated comment:\n%s", file)
 			}
 			if c := a.Check(a.Head(3), "pawl"); !strings.Contains(c.Summary+c.Text, "4 of 5 comments") {
-				a.T.Errorf("the check run does not tell what the agent was told:\n%s\n%s", c.Summary, c.Text)
+				a.T.Errorf("the check run does not list the agent's context:\n%s\n%s", c.Summary, c.Text)
 			}
 		}},
-		"the pull request that is worked on": {agent: keepsContext, prompts: []string{"1"}, play: func(a *acts) {
+		"a pull request with remarks": {agent: keepsContext, prompts: []string{"1"}, play: func(a *acts) {
 			n := a.pull("work", map[string]string{"a.txt": "one\nmore\n", "b.txt": "b\n"})
 			_, err := a.World.ReviewComment(a.T.Context(), testrig.Repo, n, "mia", "a.txt", 2, "Say what more is.")
 			a.Must(err)
@@ -159,6 +159,6 @@ func TestAgentSeesAttachedPictures(t *testing.T) {
 		files[filepath.Base(file)] = bytes.Equal(data, shot.Bytes())
 	}
 	if diff := cmp.Diff(map[string]bool{"picture-1.png": true, "picture-2.png": true}, files); diff != "" {
-		t.Errorf("pictures beside the prompt, and whether they are as attached (-want +got):\n%s", diff)
+		t.Errorf("pictures next to the prompt, and whether they equal the attached ones (-want +got):\n%s", diff)
 	}
 }

@@ -20,7 +20,7 @@ func (a *acts) reviewed(does string, says func(ids []int64) string) (pull int) {
 		a.Must(err)
 		ids = append(ids, id)
 	}
-	a.settle() // else they may count as asked for together with the command
+	a.settle() // otherwise they may count as part of the command's request
 	a.Agent(testrig.Saying(a.T, does, says(ids)), "stream: codex")
 	a.says(pull, testrig.Writer, "/pawl solve address the review")
 	return pull
@@ -33,12 +33,12 @@ func TestActsOnRemarks(t *testing.T) {
 	const codex = "stream: codex"
 	const work = `printf "two\n$PAWL_ATTEMPT\n" > a.txt`
 	record(t, map[string]scenario{
-		"remarks are answered where they were made": {files: verified, more: codex, play: func(a *acts) {
+		"remarks are answered in their threads": {files: verified, more: codex, play: func(a *acts) {
 			a.reviewed("printf 'two\\nmore\\n' > a.txt", func(ids []int64) string {
 				return fmt.Sprintf("I went through the remarks.\nREMARK %d: it is two now, @mia\nREMARK %d DECLINED: that file is generated\nREMARK 4242: invented", ids[0], ids[1])
 			})
 		}},
-		"a remark waits for the checks of others": {files: verified, more: codex, play: func(a *acts) {
+		"a remark waits for other checks": {files: verified, more: codex, play: func(a *acts) {
 			start := func(w http.ResponseWriter, q *http.Request, github http.Handler) { // right after the push
 				github.ServeHTTP(w, q)
 				a.Must(a.World.StartCheckRun(testrig.Repo, "github-actions", a.World.Branches(testrig.Repo)["work"], "unit"))
@@ -56,8 +56,8 @@ func TestActsOnRemarks(t *testing.T) {
 				a.T.Errorf("the checks were read %d times", got)
 			}
 		}},
-		"nobody is left who may resolve": {files: verified, more: codex, play: func(a *acts) {
-			lose := func(w http.ResponseWriter, q *http.Request, github http.Handler) { // after the last other act
+		"no user left who may resolve": {files: verified, more: codex, play: func(a *acts) {
+			lose := func(w http.ResponseWriter, q *http.Request, github http.Handler) { // after all other acts
 				github.ServeHTTP(w, q)
 				a.Must(a.World.SetRole(testrig.Repo, testrig.Writer, "read"))
 				a.Must(a.World.SetRole(testrig.Repo, "mia", "read"))
@@ -135,10 +135,10 @@ func TestActsOnARewrittenBranch(t *testing.T) {
 		return n
 	}
 	record(t, map[string]scenario{
-		"a review of a commit that is gone":             {config: bot, agent: testrig.PlainAgent, play: func(a *acts) { review(a) }},
-		"a review of a commit that is gone and a retry": {config: bot, agent: testrig.PlainAgent, prompts: []string{"2"}, play: func(a *acts) { a.says(review(a), testrig.Writer, "/pawl retry") }},
-		"a force push during an attempt":                {agent: testrig.PlainAgent, play: func(a *acts) { during(a) }},
-		"a force push during an attempt and a retry":    {agent: testrig.PlainAgent, play: func(a *acts) { a.says(during(a), testrig.Writer, "/pawl retry on what is there now") }},
+		"a review of a removed commit":               {config: bot, agent: testrig.PlainAgent, play: func(a *acts) { review(a) }},
+		"a review of a removed commit and a retry":   {config: bot, agent: testrig.PlainAgent, prompts: []string{"2"}, play: func(a *acts) { a.says(review(a), testrig.Writer, "/pawl retry") }},
+		"a force push during an attempt":             {agent: testrig.PlainAgent, play: func(a *acts) { during(a) }},
+		"a force push during an attempt and a retry": {agent: testrig.PlainAgent, play: func(a *acts) { a.says(during(a), testrig.Writer, "/pawl retry on what is there now") }},
 		"remarks on lines that changed since": {agent: testrig.PlainAgent, prompts: []string{"2"}, play: func(a *acts) {
 			n := a.pull("work", map[string]string{"b.txt": "one\ntwo\nthree\n"})
 			begun := a.Head(n)

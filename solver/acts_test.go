@@ -10,13 +10,13 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// scenario is a sequence of events at GitHub with a scripted agent. A golden file has Pawl's acts.
+// scenario is a sequence of events on GitHub with a scripted agent. A golden file has Pawl's acts.
 type scenario struct {
 	files       map[string]string
-	config      string // of the server
+	config      string // of the server's configuration
 	agent, more string
 	options     func(*fakegithub.Options)
-	prompts     []string // which prompts are recorded, too
+	prompts     []string // numbers of the prompts to record, too
 	play        func(a *acts)
 }
 
@@ -39,13 +39,13 @@ func record(t *testing.T, scenarios map[string]scenario) {
 	}
 }
 
-// verified is a repository whose verify command requires a second line.
+// verified has the files of a repository whose verify command requires a second line.
 var verified = map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"}
 
 // aLine requests a line in an issue.
 func aLine(a *acts) { a.solve("A second line", "Please add a second line to a.txt.") }
 
-// pull opens a pull request of the writer from a branch with these files.
+// pull opens a pull request by the writer from a branch with these files.
 func (a *acts) pull(branch string, files map[string]string) int {
 	a.T.Helper()
 	_, err := a.World.PushCommit(a.T.Context(), testrig.Repo, testrig.Writer, fakegithub.Commit{Branch: branch, Message: "Begin", Files: files})
@@ -94,7 +94,7 @@ func TestActsOfAnAttempt(t *testing.T) {
 				"echo 'verify: []' >> .github/pawl.yml; rm deploy/prod.sh; mkdir -p deploy/sub; echo evil > deploy/sub/x\n",
 			play: aLine,
 		},
-		"commits of the agent": {
+		"commits by the agent": {
 			agent: "cat > /dev/null; echo two >> a.txt; git config user.name Eve; git config user.email eve@example.com\n" +
 				"git checkout -q -b mine && git commit -qam 'My own commit'\n",
 			play: aLine,
@@ -116,7 +116,7 @@ func TestActsOfAnAttempt(t *testing.T) {
 			a.during(func() { a.Must(a.World.SetRole(testrig.Repo, testrig.Writer, "read")) })
 			aLine(a)
 			if pushes := a.World.Pushes(testrig.Repo); len(pushes) != 0 {
-				a.T.Errorf("pushed for who may not write any more: %v", pushes)
+				a.T.Errorf("pushed for a user without write permission: %v", pushes)
 			}
 			a.Must(a.World.SetRole(testrig.Repo, testrig.Writer, "write"))
 			a.says(1, testrig.Writer, "/pawl solve once more")
@@ -134,7 +134,7 @@ exit 1
 				a.pass(2 * time.Hour)
 			},
 		},
-		"the only branch goes during the attempt": {agent: testrig.PlainAgent, play: func(a *acts) {
+		"the only branch is deleted during the attempt": {agent: testrig.PlainAgent, play: func(a *acts) {
 			a.during(func() { a.Git("update-ref", "-d", "refs/heads/main") })
 			aLine(a)
 		}},
@@ -152,11 +152,11 @@ func TestEscalateAndUseChooseTheBackend(t *testing.T) {
 	a.says(1, testrig.Writer, "/pawl use other")
 	a.says(1, testrig.Reader, "/pawl use mine")
 	if a.Calls() != 1 {
-		t.Errorf("%d calls of the agent, want 1: choosing is no work", a.Calls())
+		t.Errorf("%d calls of the agent, want 1: choosing a backend is not work", a.Calls())
 	}
 	a.says(1, testrig.Writer, "/pawl escalate")
 	attempts := a.state(1).Attempts
 	if got := attempts[len(attempts)-1].Backend; got != "other" || a.Left("efforts") != "low\nhigh\n" {
-		t.Errorf("the last of the efforts %q was on %s, want high on other", a.Left("efforts"), got)
+		t.Errorf("efforts %q, the last on %s; want high on other", a.Left("efforts"), got)
 	}
 }

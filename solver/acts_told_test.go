@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// isAsRecorded compares the requests to GitHub and its visible state with testdata/acts/<name>.golden.
+// isAsRecorded compares the requests to GitHub, and the state that users see there, with testdata/acts/<name>.golden.
 func (a *acts) isAsRecorded(name string, prompts ...string) {
 	a.T.Helper()
 	text := "ASKED OF GITHUB, by object\n\n" + a.asked() + "\nSHOWN BY GITHUB\n" + a.shown() + "\nBRANCHES\n" + a.branches()
@@ -24,15 +24,15 @@ func (a *acts) isAsRecorded(name string, prompts ...string) {
 	goldentest.Compare(a.T, filepath.Join("testdata", "acts", name+".golden"), a.steady(text))
 }
 
-// told matches the parts of a request's body that matter. The log of the fake GitHub keeps the first 4 KiB only, so the
-// body need not be whole JSON.
+// describeChecks matches the relevant parts of a request's body. The fake GitHub's log keeps only the first 4 KiB, so the
+// body may be incomplete JSON.
 var describeChecks = regexp.MustCompile(`"(name|title|head|base|draft|status|conclusion|content|reviewers|body)":("(?:[^"\\]|\\.)*"?|true|false|\[[^]]*\])`)
 
-// mutation is what a request of the GraphQL API changes.
+// mutation matches the name of a GraphQL request's mutation.
 var mutation = regexp.MustCompile(`"query":"\s*mutation[^{]*\{\W*(\w+)`)
 
-// asked returns a line for each writing request to GitHub. Background requests come in no fixed order, so lines are
-// grouped by object.
+// asked returns a line for each writing request to GitHub. Lines are grouped by object, because background requests have no
+// fixed order.
 func (a *acts) asked() string {
 	type act struct{ path, line string }
 	var all []act
@@ -66,7 +66,7 @@ func (a *acts) asked() string {
 // marks matches the lines of a quoted text before its first words.
 var marks = regexp.MustCompile(`^"(?:(?:<!--|\\u003c!--)[^\\]*(?:\\u003e)?|\\n)+`)
 
-// firstLine matches the first line of a quoted text that is no marker of Pawl's.
+// firstLine matches the first line of a quoted text that is not a marker of Pawl's.
 func firstLine(quoted string) string {
 	line, _, cut := strings.Cut(marks.ReplaceAllString(quoted, `"`), `\n`)
 	if cut {
@@ -75,7 +75,7 @@ func firstLine(quoted string) string {
 	return line
 }
 
-// shown returns what users see at GitHub, without the folded parts of long texts.
+// shown returns the texts that users see on GitHub, without the folded parts of long texts.
 func (a *acts) shown() string {
 	var text strings.Builder
 	for _, i := range a.World.Issues(testrig.Repo) {

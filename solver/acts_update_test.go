@@ -43,7 +43,7 @@ func TestActsOfAnUpdate(t *testing.T) {
 				"package-lock.json": "1\n",
 				".github/pawl.yml":  "verify: ['grep -q two a.txt']\n",
 			},
-			agent: strings.Replace(merging, "*) grep", "2) echo more >> b.txt ;; 3) grep", 1), // the second call leaves the marks
+			agent: strings.Replace(merging, "*) grep", "2) echo more >> b.txt ;; 3) grep", 1), // the second call leaves the markers
 			play: func(a *acts) {
 				aLine(a)
 				a.Push("main", "chore: lock", "package-lock.json", "2\n")
@@ -56,9 +56,9 @@ func TestActsOfAnUpdate(t *testing.T) {
 			},
 			prompts: []string{"2"},
 		},
-		"the base comes to conflict": {files: twoLines, agent: merging, play: func(a *acts) {
+		"the base begins to conflict": {files: twoLines, agent: merging, play: func(a *acts) {
 			aLine(a)
-			a.Push("main", "docs: a page", "b.txt", "b\n") // no rule wants it to be merged
+			a.Push("main", "docs: a page", "b.txt", "b\n") // no rule requires a merge
 			a.pass(time.Hour)
 			a.Push("main", "feat: three", "a.txt", "one\nthree\nend\n")
 			a.pass(time.Hour)
@@ -72,9 +72,9 @@ func TestActsOfAnUpdate(t *testing.T) {
 				n := a.pull("feature", map[string]string{"a.txt": "one\nfour\nend\n"})
 				a.Push("main", "feat: three", "a.txt", "one\nthree\nend\n")
 				a.says(n, testrig.Writer, "/pawl solve add a line two to a.txt")
-				a.says(n, testrig.Writer, "/pawl solve and a page") // nothing conflicts any more
+				a.says(n, testrig.Writer, "/pawl solve and a page") // the conflict is resolved
 			}},
-		"another base comes to conflict": {files: twoLines, agent: merging, play: func(a *acts) {
+		"another base begins to conflict": {files: twoLines, agent: merging, play: func(a *acts) {
 			aLine(a)
 			a.Git("branch", "release", "main")
 			a.Must(a.World.Retarget(testrig.Repo, 2, testrig.Writer, "release"))
@@ -82,7 +82,7 @@ func TestActsOfAnUpdate(t *testing.T) {
 			a.Push("release", "feat: three", "a.txt", "one\nthree\nend\n")
 			a.pass(time.Hour)
 		}},
-		"the base must be in the branch": {files: verified, agent: merging, play: func(a *acts) {
+		"the branch must contain the base": {files: verified, agent: merging, play: func(a *acts) {
 			aLine(a)
 			a.Must(a.World.RequireUpToDate(testrig.Repo))
 			a.Push("main", "docs: a page", "b.txt", "b\n")
@@ -90,20 +90,20 @@ func TestActsOfAnUpdate(t *testing.T) {
 			a.Push("main", "ci: no updates", ".github/pawl.yml", "verify: ['grep -q two a.txt']\ntriggers: [command, comment]\n")
 			a.pass(time.Hour)
 		}},
-		"a pull request of the writer": {agent: testrig.PlainAgent, play: func(a *acts) {
+		"a pull request by the writer": {agent: testrig.PlainAgent, play: func(a *acts) {
 			n := a.pull("feature", map[string]string{"f.txt": "f\n"})
 			a.Push("main", "docs: a page", "b.txt", "b\n")
 			a.says(n, testrig.Reader, "/pawl update")
 			if len(a.World.Pushes(testrig.Repo)) != 2 {
-				a.T.Error("somebody who may not write had it updated")
+				a.T.Error("a user without write permission got an update")
 			}
 			a.says(n, testrig.Writer, "/pawl update")
 			a.Push("main", "docs: another page", "c.txt", "c\n")
-			a.says(n, testrig.Writer, "/pawl update and add a line") // with words the agent is asked, too
+			a.says(n, testrig.Writer, "/pawl update and add a line") // a command with words also starts the agent
 			a.Push("main", "feat: f", "f.txt", "another\n")          // its conflicts start nothing
 			a.pass(time.Hour)
 		}, prompts: []string{"1"}},
-		"conflicts without marks": {
+		"conflicts without markers": {
 			files: map[string]string{"d.txt": "1\n2\n3\n4\n5\n", "bin.dat": "\x00one\n", "ü.txt": "one\n", ".github/pawl.yml": "# a\nverify: ['test -s a.txt']\n"},
 			agent: `n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
 [ $n = 1 ] && { echo a > a.txt; echo 6 >> d.txt; printf '\000two' > bin.dat; echo x > 'odd name.txt'; }

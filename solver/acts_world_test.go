@@ -24,7 +24,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// acts is the world for tests of the solver's acts at GitHub: a solver, the fake GitHub on the wire and an SQLite
+// acts is the world for tests of the solver's acts on GitHub: a solver, the fake GitHub on the wire and an SQLite
 // file, all in the test's process. There is no server and no queue. settle handles GitHub's deliveries, steps each
 // due thread, and moves the clock to the next wake-up.
 type acts struct {

@@ -164,7 +164,7 @@ func (p *publisher) deleted(ctx context.Context, err error) bool {
 // maxAnswers limits a thread's answers per hour. Our choice.
 const maxAnswers = 10
 
-// answered returns the last answer on a page, and the thread's number in the last hour.
+// answered returns the last answer on a page, and the number of the thread's answers in the last hour.
 func (p *publisher) answered(page string) (last thread.ActState, n int) {
 	for _, a := range p.state.Acts {
 		if a.Page != "" && p.env.Now().Sub(a.At).Abs() < time.Hour { // a clock may have been ahead
@@ -193,7 +193,7 @@ func (p *publisher) questions() []thread.Feedback {
 // owesPinned reports whether a user chose an excluded backend and got no answer.
 func (p *publisher) owesPinned() bool {
 	s := p.state
-	if s.PinnedBy.Command == "use" { // which is answered in any case
+	if s.PinnedBy.Command == "use" { // a use command is answered in any case
 		return false
 	}
 	if s.Pinned == "" || !p.solver.HasBackend(s.Pinned) {
@@ -221,7 +221,7 @@ func (p *publisher) react(ctx context.Context, key string, on thread.Target, rea
 	})
 }
 
-// answer answers a question by editing the last answer to the same question there.
+// answer answers a question and edits an earlier answer to the same question on the same page.
 func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	number := cmp.Or(q.Number, p.thread.Number)
 	page := fmt.Sprintf("%s %d", q.Command, number)

@@ -26,6 +26,8 @@ const (
 	settleMost = time.Hour
 	// maxRead limits the failing checks that are read and reported.
 	maxRead = 20
+	// maxTests limits the failing tests of a check that a watch compares between rounds.
+	maxTests = 200
 	// maxNamed limits the failing tests from a job's log.
 	maxNamed = 20
 	// describedLines and describedBytes limit the text about one check and about all checks.
@@ -49,7 +51,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	if !due {
 		return false, next, nil
 	}
-	l := &look{pub: s.pub, urgent: urgent}
+	l := &look{pub: s.pub, head: s.pub.state.Head, urgent: urgent}
 	next, err = l.at(ctx, red)
 	switch {
 	case final(err): // attempts do not depend on it
@@ -61,8 +63,10 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 		return false, next, nil
 	}
 	now = s.pub.env.Now()
-	if l.again && now.Before(s.pub.state.Red().First.Add(settleMost)) {
-		return false, now.Add(quiet), nil
+	if l.again {
+		if next := policy.AskAgain(s.pub.state.Red().First, now); !next.IsZero() {
+			return false, next, nil
+		}
 	}
 	return true, time.Time{}, s.pub.lease.Append(ctx, thread.Batch{Events: l.events(now)})
 }
@@ -94,7 +98,7 @@ func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
 
 // at reads and classifies failing checks. Unless urgent, it returns when running ones need another look.
 func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err error) {
-	l.all, err = l.pub.others(ctx, l.pub.state.Head)
+	l.all, _, err = l.pub.others(ctx, l.head)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -109,33 +113,72 @@ func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err erro
 
 const completed = "completed"
 
-func (p *publisher) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
-	all, err := p.Forge.Checks.Latest(ctx, p.repo(), ref)
-	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == p.app.ID }), err
+// others lists other Apps' checks. more reports whether the commit has more checks than can be read.
+func (p *publisher) others(ctx context.Context, ref string) (all []forge.CheckResult, more bool, err error) {
+	all, more, err = p.Forge.Checks.Latest(ctx, p.repo(), ref)
+	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == p.app.ID }), more, err
+}
+
+// baseChecksFor is how long a base's checks are remembered. Our choice: watches of one base look at the same time.
+const baseChecksFor = time.Minute
+
+// remembered are a base's checks, as they were at a time.
+type remembered struct {
+	checks []forge.CheckResult
+	at     time.Time
+}
+
+// baseChecks reads a branch's checks, without their texts.
+func (p *publisher) baseChecks(ctx context.Context, branch string) ([]forge.CheckResult, error) {
+	key, now := p.thread.Repo()+":"+branch, p.env.Now()
+	if known, ok := p.solver.baseChecks.Load(key); ok {
+		r := known.(remembered)
+		if now.Sub(r.at) < baseChecksFor {
+			return r.checks, nil
+		}
+	}
+	checks, _, err := p.others(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	kept := make([]forge.CheckResult, 0, len(checks))
+	for _, c := range checks {
+		kept = append(kept, forge.CheckResult{Name: c.Name, HeadSHA: c.HeadSHA, Status: c.Status, Conclusion: c.Conclusion, App: c.App})
+	}
+	p.solver.baseChecks.Store(key, remembered{kept, now})
+	return kept, nil
 }
 
 type look struct {
 	pub         *publisher
-	urgent      bool // do not wait for running checks
+	head        string // the commit
+	urgent      bool   // do not wait for running checks
 	all         []forge.CheckResult
 	start, base []forge.CheckResult
 	baseRef     string
-	actions     *forge.Jobs // nil before the first use
-	found       []redCheck  // oldest first
-	reads       int         // checks read so far
-	again       bool        // failed jobs were rerun
+	relation    forge.Comparison // of the head and the base; zero before it is read
+	actions     *forge.Jobs      // nil before the first use
+	found       []redCheck       // oldest first
+	reads       int              // checks read so far
+	again       bool             // failed jobs were rerun
+	required    []string         // of a watched pull request; empty for all
+	whole       bool             // all of the pull request counts as the work, not only what Pawl added
+	watched     bool             // a watch looks
 }
 
 type redCheck struct {
 	thread.RedCheck
 	was       string   // its conclusion, if it was read
 	head, log []string // from the check, and from its log
+	tests     []string // its failing tests
 	job       forge.FailedJob
 }
 
-// concluded returns the common conclusion of all runs of a check, or empty.
+// concluded returns the common conclusion of all finished runs of a check, or empty.
 func concluded(all []forge.CheckResult, of forge.CheckResult) (conclusion string) {
-	other := func(c forge.CheckResult) bool { return c.Name != of.Name || c.App.ID != of.App.ID }
+	other := func(c forge.CheckResult) bool {
+		return c.Name != of.Name || c.App.ID != of.App.ID || c.Status != completed
+	}
 	for i, c := range slices.DeleteFunc(slices.Clone(all), other) {
 		if i > 0 && c.Conclusion != conclusion {
 			return ""
@@ -148,14 +191,13 @@ func concluded(all []forge.CheckResult, of forge.CheckResult) (conclusion string
 func (l *look) classify(ctx context.Context, red thread.Red) error {
 	failing := slices.DeleteFunc(slices.Clone(l.all), func(c forge.CheckResult) bool { return !feedback.Failing(c.Conclusion) })
 	slices.SortStableFunc(failing, func(a, b forge.CheckResult) int { return cmp.Compare(a.ID, b.ID) })
-	known := l.pub.state.Checked.On(l.pub.state.Head)
+	known := l.pub.state.Checked.On(l.head)
 	failing = slices.DeleteFunc(failing, func(c forge.CheckResult) bool { // classified failures keep their class
 		return !slices.Contains(red.Names, c.Name) && slices.ContainsFunc(known, func(r thread.RedCheck) bool { return r.Name == c.Name })
 	})
 	for _, name := range red.Names {
 		if !slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return c.Name == name }) {
-			passed := slices.ContainsFunc(l.all, func(c forge.CheckResult) bool { return c.Name == name && c.Status == completed })
-			l.add(redCheck{RedCheck: thread.RedCheck{Name: name}}, feedback.Failure{Again: passed, Gone: !passed})
+			l.add(redCheck{RedCheck: thread.RedCheck{Name: name}}, l.unfailed(name))
 		}
 	}
 	if err := l.compare(ctx, failing); err != nil {
@@ -169,35 +211,67 @@ func (l *look) classify(ctx context.Context, red thread.Red) error {
 	return l.repeat(ctx)
 }
 
-// compare reads the checks' conclusions on the base and, if needed, at the start of the work.
+// unfailed describes a check that failed and no longer fails.
+func (l *look) unfailed(name string) feedback.Failure {
+	i := slices.IndexFunc(l.all, func(c forge.CheckResult) bool { return c.Name == name })
+	switch {
+	case i < 0:
+		return feedback.Failure{Gone: true}
+	case l.all[i].Status != completed:
+		return feedback.Failure{Late: true}
+	}
+	return feedback.Failure{Again: true}
+}
+
+// compare reads the checks' conclusions on the base and, if they do not fail there, at the start of the work.
 func (l *look) compare(ctx context.Context, failing []forge.CheckResult) (err error) {
-	l.baseRef = cmp.Or(l.pub.state.Snapshot.BaseRef, l.pub.state.Snapshot.DefaultBranch)
+	l.baseRef = l.pub.base()
 	if len(failing) == 0 || l.baseRef == "" {
 		return nil
 	}
-	l.base, err = l.pub.others(ctx, l.baseRef)
-	if err != nil && !final(err) {
+	l.base, err = l.pub.baseChecks(ctx, l.baseRef)
+	if err := unlessFinal(err); err != nil {
 		return err
 	}
-	began := l.pub.state.WorkBegan()
-	if !l.needsStart(began, failing) {
+	if !slices.ContainsFunc(failing, l.needsStart) {
 		return nil
 	}
-	l.start, err = l.pub.others(ctx, began)
-	if err != nil && !final(err) {
+	began, err := l.began(ctx)
+	switch {
+	case err != nil:
 		return err
+	case began == "", len(l.base) > 0 && l.base[0].HeadSHA == began:
+		return nil
 	}
-	return nil
+	l.start, _, err = l.pub.others(ctx, began)
+	return unlessFinal(err)
 }
 
-func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
-	if began == "" {
-		return false
+// needsStart reports whether a failing check's conclusion at the start of the work decides its class.
+func (l *look) needsStart(c forge.CheckResult) bool {
+	return !feedback.Failing(concluded(l.base, c)) && !l.pub.state.Checked.Before(c.Name, ours)
+}
+
+// began is the commit where the work began: of a user's pull request, where its branch left the base. It is empty if
+// unknown, or if the branch has all of the base.
+func (l *look) began(ctx context.Context) (sha string, err error) {
+	if !l.whole {
+		return l.pub.state.WorkBegan(), nil
 	}
-	if len(l.base) > 0 && l.base[0].HeadSHA == began {
-		return false
+	if err := l.relate(ctx); err != nil || l.relation.BehindBy == 0 {
+		return "", err
 	}
-	return slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return !feedback.Failing(concluded(l.base, c)) })
+	return l.relation.MergeBase.SHA, nil
+}
+
+// relate compares the head with the base, once.
+func (l *look) relate(ctx context.Context) error {
+	if l.relation.MergeBase.SHA != "" {
+		return nil
+	}
+	var err error
+	l.relation, err = l.pub.Forge.Repositories.Compare(ctx, l.pub.repo(), l.baseRef, l.head)
+	return unlessFinal(err)
 }
 
 // read classifies a failing check. It reads annotations and logs only if needed.
@@ -209,26 +283,33 @@ func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 		Base:       concluded(l.base, c),
 		BaseRef:    l.baseRef,
 		WasOurs:    l.pub.state.Checked.Before(c.Name, ours),
+		Again:      l.flakyHere(c.Name),
 	}
 	if f.Base == "success" && feedback.Failing(f.Start) {
-		compared, err := l.pub.Forge.Repositories.Compare(ctx, l.pub.repo(), l.baseRef, l.pub.state.Head)
-		if err != nil && !final(err) {
+		if err := l.relate(ctx); err != nil {
 			return err
 		}
-		f.Behind = compared.BehindBy > 0
+		f.Behind = l.relation.BehindBy > 0
 	}
 	if class, _, _ := feedback.Classify(f); class != feedback.Ours || l.reads == maxRead {
 		l.add(r, f)
 		return nil
 	}
 	l.reads, r.was = l.reads+1, c.Conclusion
-	f.Said = render.Joined("\n\n", strings.TrimSpace(c.Output.Title), strings.TrimSpace(c.Output.Summary), strings.TrimSpace(c.Output.Text), l.annotations(ctx, c.ID))
+	f.Said = render.Joined("\n\n", strings.TrimSpace(c.Output.Title), strings.TrimSpace(c.Output.Summary), strings.TrimSpace(c.Output.Text), l.annotations(ctx, c))
 	r.head = strings.Split(f.Said, "\n")
 	if c.App.Slug == "github-actions" && feedback.Outside(f.Said) == "" {
 		l.readJob(ctx, c.ID, &r, &f)
 	}
 	l.add(r, f)
 	return ctx.Err()
+}
+
+// flakyHere reports whether a check was found flaky on this commit before.
+func (l *look) flakyHere(name string) bool {
+	return slices.ContainsFunc(l.pub.state.Checked.On(l.head), func(r thread.RedCheck) bool {
+		return r.Name == name && r.Class == feedback.Flaky
+	})
 }
 
 func ours(r thread.RedCheck) bool { return r.Class == feedback.Ours }
@@ -275,13 +356,19 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 		r.head = append(r.head, "  Failing: "+strings.Join(strings.Fields(t.Name), " "))
 	}
 	r.log, f.Log, f.Tests = r.job.Lines, r.job.Lines, len(failures)
+	for _, t := range failures[:min(len(failures), maxTests)] {
+		r.tests = append(r.tests, render.Line(t.Name, 200))
+	}
 }
 
 // annotations returns a check run's messages as "path:line: message". Levels other than failure are named.
-func (l *look) annotations(ctx context.Context, id int64) string {
-	notes, err := l.pub.Forge.Checks.Annotations(ctx, l.pub.repo(), id)
+func (l *look) annotations(ctx context.Context, c forge.CheckResult) string {
+	if c.Output.Notes == 0 {
+		return ""
+	}
+	notes, err := l.pub.Forge.Checks.Annotations(ctx, l.pub.repo(), c.ID)
 	if err != nil {
-		l.pub.log.Warn().Err(err).Int64("check_run", id).Msg("annotations not fetched")
+		l.pub.log.Warn().Err(err).Int64("check_run", c.ID).Msg("annotations not fetched")
 		return fmt.Sprintf("(The annotations of this check run could not be fetched: %s)", render.Line(err.Error(), 300))
 	}
 	var lines []string
@@ -297,11 +384,16 @@ func (l *look) annotations(ctx context.Context, id int64) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// repeat reruns each workflow run's failed jobs once. It does nothing while a user waits.
+// repeat reruns each workflow run's failed jobs once. A watch always does: its rounds wait for the checks. Otherwise
+// an open run goes first: a user waits for it, and its push makes the failed jobs run again.
 func (l *look) repeat(ctx context.Context) error {
 	for i := range l.found {
 		r := &l.found[i]
-		if r.job.Run == 0 || !ours(r.RedCheck) || !l.repeats(r) {
+		if r.job.Run == 0 || !l.begins(r.RedCheck) {
+			continue
+		}
+		if !l.repeats(r) {
+			l.leaveFlaky(r)
 			continue
 		}
 		if err := l.rerun(ctx, r.job.Run); err != nil {
@@ -328,11 +420,25 @@ func (l *look) repeats(r *redCheck) bool {
 		r.Reason += "; it was not run again, since the App has no actions: write here"
 		return false
 	}
+	if l.watched {
+		return true
+	}
 	return !l.pub.state.Open()
 }
 
+// leaveFlaky keeps a job from beginning work that was flaky before and cannot be run again.
+func (l *look) leaveFlaky(r *redCheck) {
+	if l.actions.Reruns {
+		return
+	}
+	if l.pub.state.Checked.Before(r.Name, func(c thread.RedCheck) bool { return c.Class == feedback.Flaky }) {
+		r.Class, r.Update = feedback.Flaky, false
+		r.Reason += ", and it was flaky before"
+	}
+}
+
 func (l *look) rerun(ctx context.Context, run int64) error {
-	head := thread.Act{SHA: l.pub.state.Head}
+	head := thread.Act{SHA: l.head}
 	find := func() (thread.Act, bool, error) {
 		n, err := l.actions.RunAttempt(ctx, run)
 		return head, n > 1, err
@@ -347,13 +453,13 @@ func (l *look) rerun(ctx context.Context, run int64) error {
 }
 
 func (l *look) events(now time.Time) []thread.NewEvent {
-	checked := thread.Checked{SHA: l.pub.state.Head}
+	checked := thread.Checked{SHA: l.head}
 	var mine []redCheck
-	var names []string
+	var names, tests []string
 	for _, r := range l.found {
 		checked.Checks = append(checked.Checks, r.RedCheck)
-		if ours(r.RedCheck) {
-			mine, names = append(mine, r), append(names, fmt.Sprintf("%q", r.Name))
+		if l.begins(r.RedCheck) {
+			mine, names, tests = append(mine, r), append(names, fmt.Sprintf("%q", r.Name)), append(tests, r.tests...)
 		}
 	}
 	events := []thread.NewEvent{{Kind: thread.KindChecked, At: now, Data: checked}}
@@ -362,14 +468,23 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 	}
 	f := thread.Feedback{
 		Source:     policy.FromCheckRun,
-		SHA:        l.pub.state.Head,
+		SHA:        l.head,
 		Number:     cmp.Or(l.pub.state.Pull, l.pub.thread.Number),
 		Text:       describeChecks(mine),
-		Reason:     fmt.Sprintf("%s failed on Pawl's commit: %s", policy.Plural(len(mine), "check"), strings.Join(names[:min(len(names), maxRead)], ", ")),
+		Reason:     fmt.Sprintf("%s failed: %s", policy.Plural(len(mine), "check"), strings.Join(names[:min(len(names), maxRead)], ", ")),
 		Generation: l.pub.state.Generation,
 		Cause:      l.pub.state.Cause,
+		Tests:      tests,
 	}
 	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
+}
+
+// begins reports whether a failure begins work. Of a watched pull request only the required checks do, if any is known.
+func (l *look) begins(r thread.RedCheck) bool {
+	if !ours(r) {
+		return false
+	}
+	return len(l.required) == 0 || slices.Contains(l.required, r.Name)
 }
 
 // describeChecks describes failing checks for the agent, with equal shares of the bytes.

@@ -74,7 +74,11 @@ func (p *publisher) newReader(work []thread.Request) *reader {
 		pictured: map[string]attempt.Item{},
 	}
 	for _, w := range work {
-		r.asked = policy.Later(r.asked, w.Made())
+		asked := w.Made()
+		if w.Standing { // the watch asked
+			asked = w.At
+		}
+		r.asked = policy.Later(r.asked, asked)
 		r.known[w.Target.Bare()] = true
 	}
 	if r.asked.IsZero() {
@@ -90,11 +94,19 @@ func (p *publisher) newReader(work []thread.Request) *reader {
 		if strings.HasPrefix(f.Withdrawn, feedback.AgentsOwn) {
 			r.agent[f.Target.Bare()] = true
 		}
-		if feedback.Typed(f.By, f.Source, "") {
-			r.roles[f.By.Login] = "writer" // accepted feedback has a permitted author
-		}
+		r.accepted(f.Feedback)
+	}
+	for _, c := range p.state.Controls {
+		r.accepted(c)
 	}
 	return r
+}
+
+// accepted notes that accepted words have a permitted author.
+func (r *reader) accepted(f thread.Feedback) {
+	if feedback.Typed(f.By, f.Source, "") {
+		r.roles[f.By.Login] = "writer"
+	}
 }
 
 func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part {
@@ -155,11 +167,11 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Post, 
 		case r.agent[of]:
 			left["written by an agent"]++
 		case s.At.After(r.asked):
-			left["written after the order"]++
+			left["written after the request"]++
 		case !s.Edited.Before(r.asked): // GitHub's times are whole seconds
-			left["edited after the order"]++
+			left["edited after the request"]++
 		case s.Hidden:
-			left["hidden by people"]++
+			left["hidden by users"]++
 		default:
 			item := r.item(ctx, s)
 			if then := r.texts[of]; then != "" {
@@ -268,23 +280,23 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 			left["resolved"]++
 			continue
 		}
-		var said []string
+		var lines []string
 		var first forge.Post
 		for _, s := range t.Comments.Nodes {
 			if r.changedLater(s) {
 				continue
 			}
-			if len(said) == 0 {
+			if len(lines) == 0 {
 				first = s
 			}
 			item := r.item(ctx, s)
 			if r.known[thread.Target{Kind: "review_comment", ID: int64(s.ID)}] {
-				item.Text = "(told above)"
+				item.Text = "(shown above)"
 			}
-			said = append(said, item.Render())
+			lines = append(lines, item.Render())
 		}
-		if len(said) == 0 {
-			left["written or edited after the order"]++
+		if len(lines) == 0 {
+			left["written or edited after the request"]++
 			continue
 		}
 		if !t.Outdated {
@@ -293,7 +305,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 		hunk := strings.Split(first.Hunk, "\n")
 		hunk = hunk[max(0, len(hunk)-hunkLines):]
 		item := attempt.Item{Where: fmt.Sprintf("remark %d, %s%s", first.ID, onLines(t, first.Text), onCommit(first.On.SHA)), At: first.At,
-			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(said, "")}
+			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(lines, "")}
 		if t.Side != "LEFT" { // the left side shows the commit before the change
 			item.Lines = attempt.Lines{Commit: first.On.SHA, Path: t.Path, First: cmp.Or(t.WasStart, t.Was), Last: t.Was}
 		}
@@ -368,7 +380,7 @@ func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 			continue
 		}
 		if d.At.After(r.asked) || !d.Edited.Before(r.asked) {
-			p.Notes = append(p.Notes, fmt.Sprintf("#%d left out since it was written or edited after the order", n))
+			p.Notes = append(p.Notes, fmt.Sprintf("#%d left out since it was written or edited after the request", n))
 			continue
 		}
 		state := "open"

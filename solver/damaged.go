@@ -28,8 +28,8 @@ func (p *publisher) showDamage(ctx context.Context) error {
 		return err
 	}
 	text, mark := checkrun.Damaged(p.thread.String(), p.state.Seq+1)
-	_, told, err := p.Forge.Issues.FindComment(ctx, p.repo(), p.thread.Number, mark)
-	if err == nil && !told {
+	_, exists, err := p.Forge.Issues.FindComment(ctx, p.repo(), p.thread.Number, mark)
+	if err == nil && !exists {
 		_, err = p.Forge.Issues.CreateComment(ctx, p.repo(), p.thread.Number, text, mark)
 	}
 	return err

@@ -5,24 +5,18 @@
 // A step folds the log, asks policy.Next, does one effect, appends the result, and repeats until nothing is left to
 // do now. Resuming after a crash is taking the next step.
 //
-//	question                                                       file
-//	what does a step do, and in which order                         step.go
-//	when is policy asked, and with which facts                      step.go (decide)
-//	what differs between GitHub and a folder (pawl run)             host.go
-//	when is a step that failed tried again                          solver.go (retry)
-//	how many attempts run at a time, who tries a limited account    slots.go
-//	what do users see while the agent works                         step.go (inBackground)
-//	what is refused before an attempt, what is an attempt given     prepare.go
-//	when is the base merged into Pawl's pull request                update.go
-//	what is read of the discussion, who may write there             context.go
-//	what are the failing checks of a commit, what is shown of them  checks.go
-//	how does an act happen once                                     publish.go
-//	which comment and check runs are written, and when              publish.go
-//	how is a copy of Pawl's own texts known later                   publish.go (says)
-//	what of the pull request is kept current, when is it ready      publish.go
-//	how are answers and plans posted, which plan is carried out     answer.go
-//	how are remarks on lines answered and resolved                  remarks.go
-//	when is the pull request opened, what is answered how often     answer.go
-//	what do the pages and check runs show of the log                view.go
-//	which backend is chosen from the rewards                     learn.go
+//	step.go      a step: its order, the facts for policy, background work during an attempt
+//	solver.go    Step, and when a failed step is retried
+//	slots.go     the number of concurrent attempts, and the first attempt on a limited account
+//	host.go      the differences between GitHub and a folder (pawl run)
+//	prepare.go   refusals before an attempt, and an attempt's input
+//	context.go   the discussion, and who may write there
+//	checks.go    other apps' failing checks of a commit
+//	update.go    merging the base into Pawl's pull request
+//	publish.go   acts that happen once: comments, check runs, the pull request's description and readiness
+//	answer.go    opening pull requests, posting answers and plans, replies to commands
+//	remarks.go   replies to review comments on lines
+//	view.go      the input of pages and check runs
+//	learn.go     rewards, and the choice of a backend
+//	damaged.go   threads with unreadable events
 package solver

@@ -23,14 +23,14 @@ type Play struct {
 	// Commit is the agent's commit; empty if it changes nothing.
 	Commit string
 	Diff   string
-	Failed string // what a verify command prints that fails; empty where none does
-	Cut    bool   // it goes in circles and is cut off
-	Broken error  // what breaks on Pawl's side
+	Failed string // the output of a failing verify command; empty if none fails
+	Cut    bool   // the agent goes in circles and is cut off
+	Broken error  // an error on Pawl's side
 }
 
 // Stage replaces git and agents in a test.
 type Stage interface {
-	// Tip returns the commit of a thread's branch, or empty.
+	// Tip returns the commit of a thread's branch, or "".
 	Tip(ctx context.Context, t thread.ID) (string, error)
 	// Push moves the branch from one commit to another.
 	Push(ctx context.Context, t thread.ID, branch, from, to string) error
@@ -137,7 +137,7 @@ func (p *actor) Push(ctx context.Context) error {
 
 func (p *actor) PushKept(ctx context.Context, branch string) error { return p.push(ctx, branch, "") }
 
-func (p *actor) PushUnfinished(context.Context) error { return nil } // no server here stops
+func (p *actor) PushUnfinished(context.Context) error { return nil } // no server stops in these tests
 
 // push logs its start, pushes, and logs its end.
 func (p *actor) push(ctx context.Context, branch, from string) error {

@@ -159,6 +159,36 @@ func (s *step) askedLongAgo(p policy.Purpose) bool {
 	return !slices.ContainsFunc(s.pub.state.Work(p), func(r thread.Request) bool { return s.pub.env.Now().Sub(r.At) < fresh })
 }
 
+// stillAllowed checks again, if a decision's requests are old, whether a requester may still write.
+func (s *step) stillAllowed(ctx context.Context, d policy.Decision) error {
+	old := s.askedLongAgo(d.Purpose)
+	if d.Round > 0 {
+		old = s.pub.env.Now().Sub(s.pub.state.Watch.At) >= fresh
+	}
+	if !old {
+		return nil
+	}
+	return s.pub.allowedFor(ctx, d)
+}
+
+// allowedFor checks whether a requester of an attempt may still write. A round needs the user who asked for the watch,
+// which otherwise ends.
+func (p *publisher) allowedFor(ctx context.Context, d policy.Decision) error {
+	if d.Round == 0 {
+		return p.allowed(ctx, p.state.Work(d.Purpose))
+	}
+	asker := thread.Request{Feedback: p.state.Watch.Feedback}
+	if p.Forge == nil || fromMachine(asker) {
+		return nil
+	}
+	allowed, err := p.anyWrites(ctx, []thread.Request{asker})
+	if allowed || err != nil {
+		return err
+	}
+	ended := thread.Watched{Refused: asker.By.Login + " may not write to the repository any more"}
+	return errors.Join(p.lease.Record(ctx, thread.KindWatched, ended), attempt.ErrRevoked)
+}
+
 // allowed checks again whether a requester may still write to the repository: before an attempt that waited, before
 // its push, and before each later act (may). The requesters are the users who asked for the work. If only machines
 // did, it is the last user who asked for a change. If no requester may write, the error is ErrRevoked and their

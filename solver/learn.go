@@ -21,7 +21,8 @@ const (
 	learnedRows = 2000
 )
 
-// Learned returns all attempts' results by backend, cached for learnedFor.
+// Learned returns the results of attempts within learnedAge, at most learnedRows, by backend. It caches them for
+// learnedFor.
 func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
@@ -75,7 +76,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	}
 	learned, err := s.pub.solver.Learned(ctx)
 	task, seed := s.pub.state.Task(s.pub.thread).Context(), seed(s.pub.thread, len(s.pub.state.Attempts)+1)
-	// Threads with a failed attempt do not explore.
+	// Only a thread's first attempt explores.
 	how := learning.How{Mode: l.Mode, Explore: len(s.pub.state.Attempts) == 0}
 	return func(options []policy.Option) policy.Choice {
 		for i, o := range options {

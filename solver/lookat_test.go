@@ -14,11 +14,11 @@ func TestCheckResultsPostponeTheLookForTenMinutes(t *testing.T) {
 		next      time.Duration // 0: now
 		urgent    bool
 	}{
-		"a result just now":            {time.Minute, time.Minute, 70 * time.Second, false},
-		"none for ten seconds":         {time.Minute, 70 * time.Second, 0, false},
-		"one a second for ten minutes": {600 * time.Second, 600 * time.Second, 0, true},
-		"shortly before that":          {595 * time.Second, 595 * time.Second, 600 * time.Second, false},
-		"a result of the future":       {time.Hour, time.Minute, 0, false},
+		"a result just now":                     {time.Minute, time.Minute, 70 * time.Second, false},
+		"no result for ten seconds":             {time.Minute, 70 * time.Second, 0, false},
+		"a result per second for ten minutes":   {600 * time.Second, 600 * time.Second, 0, true},
+		"a result per second for slightly less": {595 * time.Second, 595 * time.Second, 600 * time.Second, false},
+		"a result with a time in the future":    {time.Hour, time.Minute, 0, false},
 	} {
 		next, urgent, due := lookAt(thread.Red{First: first, Last: first.Add(tc.last)}, first.Add(tc.now))
 		want := time.Time{}

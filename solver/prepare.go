@@ -38,7 +38,7 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	}
 	refused, err := s.pub.solver.Host.fetch(ctx, s.pub, g)
 	if err != nil || refused != nil {
-		return g, refused, err
+		return g, s.movedRound(refused), err
 	}
 	switch {
 	case s.pub.state.Updates():
@@ -49,6 +49,18 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	return g, nil, err
 }
 
+// movedRound turns the notice of a force-push into the end of a round that was to go on: the watch looks at the new head.
+func (s *step) movedRound(refused *thread.Decided) *thread.Decided {
+	switch {
+	case refused == nil, !s.pub.state.BeginsRound():
+		return refused
+	case refused.Rule != policy.RuleRewritten:
+		return refused
+	}
+	moved := policy.Decision{Action: policy.DoDone, Rule: policy.RuleMoved, Reasons: policy.Because(policy.RuleMoved, refused.Reasons.Texts()...)}
+	return &thread.Decided{Decision: moved, On: refused.On}
+}
+
 // refusedPull says why Pawl cannot push to a pull request's branch, or returns nil.
 func refusedPull(n thread.Details) *thread.Decided {
 	if !n.Pull {
@@ -57,7 +69,7 @@ func refusedPull(n thread.Details) *thread.Decided {
 	known := n.HeadRepoID != 0 && n.RepoID != 0
 	if known && n.HeadRepoID != n.RepoID {
 		return thread.Refuse(policy.RuleFork, "Push the branch to this repository, or describe the work in an issue.",
-			"the pull request comes from a fork, and Pawl pushes to the repository that it is installed on only")
+			"the pull request comes from a fork, and Pawl pushes only to the repository on which it is installed")
 	}
 	if n.HeadRef == n.DefaultBranch {
 		return thread.Refuse(policy.RuleDefaultBranch, "Open the pull request from another branch.",
@@ -145,17 +157,15 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 // error says why no attempt may begin now.
 func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Ground) (bool, error) {
 	if seqs := s.untriggered(g.Effective.Triggers); len(seqs) > 0 {
-		// A stop may have come meanwhile.
+		// Decide again: a stop may have come meanwhile.
 		ignored := thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"}
 		return true, s.pub.lease.Record(ctx, thread.KindWithdrawn, ignored)
 	}
 	if s.pub.state.Updates() && !g.Updates {
 		return true, nil // the merge was requested meanwhile
 	}
-	if s.askedLongAgo(d.Purpose) {
-		if err := s.pub.allowed(ctx, s.pub.state.Work(d.Purpose)); err != nil {
-			return false, err
-		}
+	if err := s.stillAllowed(ctx, d); err != nil {
+		return false, err
 	}
 	if s.pub.env.Closing() {
 		return false, errStopping
@@ -172,7 +182,7 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 	if refused != nil {
 		return nil, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
 	}
-	if d.Purpose != policy.ToChange { // its changes would be discarded
+	if d.Purpose != policy.ToChange { // changes of an answer or a plan are discarded
 		r.ground.Unfinished, r.ground.Merging = nil, nil
 	}
 	a := s.newAttempt(s.pub.env.Begin(s.pub.thread, s.pub.state, d, r.ground), r.ground)
@@ -213,6 +223,11 @@ func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attem
 		return err
 	}
 	crash.Point("attempt_logged")
+	if others := s.pub.solver.Others; others != nil {
+		if err := others.SetWarmFolder(ctx, s.pub.thread, a.Place); err != nil {
+			s.pub.log.Warn().Err(err).Msg("the next attempts of this repository may begin on a node without its caches")
+		}
+	}
 	return nil
 }
 
@@ -239,7 +254,9 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 // deliver pushes the work of an attempt that was handed over with its receipt.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := s.newAttempt(begun.Started, s.ground())
-	a.Ground.Pins = s.pub.state.Pins()
+	if begun.Decision.Round == 0 { // a round's push checks the commit on which it began
+		a.Ground.Pins = s.pub.state.Pins()
+	}
 	refused, err := s.pub.solver.Host.fetch(ctx, s.pub, a.Ground)
 	if err != nil {
 		return err
@@ -258,7 +275,7 @@ func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Atte
 	a := &attempt.Attempt{
 		Env: s.pub.env, Config: s.pub.Config, Thread: s.pub.thread, Started: begun, State: s.pub.state, Lease: s.pub.lease, Log: s.pub.log, Ground: g,
 		SigningKey: s.pub.Config.GitHub.App.SigningKeyFile, Release: func() {},
-		Allowed: func(ctx context.Context) error { return s.pub.allowed(ctx, s.pub.state.Work(policy.ToChange)) },
+		Allowed: func(ctx context.Context) error { return s.pub.allowedFor(ctx, begun.Decision) },
 		Attend: func(ctx context.Context) {
 			answering := copied
 			if s.acknowledged != nil {
@@ -290,7 +307,7 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 		return err
 	}
 	if err != nil {
-		// As if nothing was pushed: the next attempt starts from the branch.
+		// Assume that nothing was pushed: the next attempt starts from the branch.
 		s.pub.log.Warn().Err(err).Msg("cannot tell whether the attempt pushed its work")
 	}
 	s.pub.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
@@ -304,7 +321,7 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 		s.pub.log.Warn().Err(err).Msg("the attempt's files could not be kept")
 	}
 	if commit != "" {
-		left = nil // it is on the branch
+		left = nil // the work is on the branch
 	}
 	return cut.Interrupt(ctx, commit, left)
 }

@@ -45,8 +45,8 @@ func (r *repository) push(branch, from, to string) error {
 // agents play attempts and know their accounts' true limits.
 type agents struct {
 	mu    sync.Mutex
-	until map[string]time.Time // of the limit that an account is under
-	told  map[string]string    // where the reset stands: structured, text or none
+	until map[string]time.Time // the end of an account's limit
+	told  map[string]string    // the source of the reset: structured, text or none
 }
 
 // play draws an attempt. A seed and an attempt determine it, except for the account's limits.

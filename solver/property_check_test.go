@@ -22,8 +22,8 @@ const grace = 2 * time.Second
 type books struct {
 	mu       sync.Mutex
 	accounts map[string]*ledger
-	calls    map[thread.ID]call      // attempts that run
-	steps    map[stepOf]int          // how many are at work
+	calls    map[thread.ID]call      // running attempts
+	steps    map[stepOf]int          // number of running steps
 	changed  map[thread.ID]time.Time // when the thread was closed or opened last
 }
 
@@ -50,9 +50,9 @@ type call struct {
 	node    *node
 	account string
 	began   time.Time
-	worked  time.Time    // when its agent ends, or it pushed last; zero before
-	report  agent.Report // of its agent
-	told    bool         // the breaker has heard of that
+	worked  time.Time    // the agent's end or the last push; zero before
+	report  agent.Report // its agent's
+	told    bool         // the breaker has the report
 }
 
 func newBooks() books {
@@ -138,7 +138,7 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 	defer w.books.mu.Unlock()
 	defer func() { w.books.calls[t] = call{node: n, account: a.Account, began: now} }()
 	if n.stoodStillAfter(now.Add(-grace)) {
-		return // its facts were true when it was stopped; the lease is what bounds that
+		return // its facts were true when the node froze; the lease limits their age
 	}
 	if s.Stopped != "" && now.Sub(s.Stop.At) > grace {
 		w.failHeld("%s: an attempt starts, and %s", t, s.Stopped)
@@ -172,7 +172,7 @@ func (w *world) checkAccount(s thread.State, t thread.ID, a thread.Started) {
 	}
 }
 
-// checkRepository counts a day's attempts of all threads; they are in one repository.
+// checkRepository counts a day's attempts of all threads, which are in one repository.
 func (w *world) checkRepository(now time.Time) {
 	today := 0
 	for _, th := range w.threads {
@@ -225,8 +225,8 @@ func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 	if c.worked.IsZero() || c.worked.After(now) {
 		c.worked = now
 	}
-	if heard := n.reachable(); !stop.IsZero() && heard.After(stop) {
-		stop = heard // a node that is cut off hears of it then
+	if since := n.reachable(); !stop.IsZero() && since.After(stop) {
+		stop = since // a node that was cut off sees the stop then
 	}
 	if !stop.IsZero() && c.worked.Sub(stop) > 5*time.Second && r.Outcome != policy.Cancelled && r.Outcome != policy.Interrupted {
 		w.failHeld("%s: attempt %d ended %s, and worked %v after a stop", t, r.N, r.Outcome, c.worked.Sub(stop))
@@ -338,7 +338,7 @@ func (w *world) fold(t thread.ID) thread.State {
 	return s
 }
 
-// checkRest checks everything once nothing more happens by itself.
+// checkRest checks everything once only a user could start more.
 func (w *world) checkRest() {
 	for _, what := range w.github.twice() {
 		w.fail("%s", what)

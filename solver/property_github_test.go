@@ -29,7 +29,7 @@ type github struct {
 	comments []*comment
 	checks   []*checkRun
 	pulls    []*pullRequest
-	unknown  []string // requests that it does not know
+	unknown  []string // unknown requests
 }
 
 type comment struct {
@@ -118,7 +118,7 @@ func (g *github) serveComments(in wish) (int, any) {
 	switch in.route {
 	case "POST /repos/o/r/issues/*/reactions", "POST /repos/o/r/issues/comments/*/reactions":
 		return 200, object{"id": g.id, "content": "eyes"}
-	case "POST /graphql": // people said nothing, and what is asked to be ready is
+	case "POST /graphql": // there are no comments by users, and a pull request is ready at once
 		return 200, object{"data": object{"repository": object{"found": object{"comments": object{"totalCount": 0, "nodes": []object{}}}}}}
 	case "GET /repos/o/r/issues/*/comments":
 		list := []object{}

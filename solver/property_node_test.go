@@ -22,16 +22,16 @@ type node struct {
 	*world
 	name   string
 	solver *solver.Solver
-	ctx    context.Context // ends when the node does
+	ctx    context.Context // ends with the node
 	kill   context.CancelFunc
 
 	mu     sync.Mutex
 	chance *rand.Rand
-	left   int // calls until it dies; negative for never
+	left   int // number of calls until it dies; negative for never
 	dead   bool
-	still  time.Time // until when it stands still
-	deaf   time.Time // until when it does not reach the store
-	cut    time.Time // until when it does not reach the git server
+	still  time.Time // frozen until then
+	deaf   time.Time // cut off from the store until then
+	cut    time.Time // cut off from the git server until then
 }
 
 var (
@@ -45,7 +45,7 @@ type fate int
 const (
 	works fate = iota
 	notDone
-	doneUnheard // it is done, and the answer is lost
+	doneUnheard // the call is done, and its answer is lost
 	diesBefore
 	diesAfter
 )
@@ -166,8 +166,8 @@ func (n *node) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if n.stands() {
-		// A request in flight when the node froze is not sent. That one may slip through is known
-		// (lease.Holder.Confirm).
+		// A request in flight when the node froze is not sent. In production one may slip through; see
+		// lease.Holder.Confirm.
 		pause(req.Context(), time.Until(n.still))
 		return nil, errors.New("connection reset")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The users of the script: ann may write, eve may only read.
+// The script's users: ann may write, eve may only read.
 var (
 	ann  = feedback.Actor{ID: 31, Login: "ann", Type: "User"}
 	eve  = feedback.Actor{ID: 32, Login: "eve", Type: "User"}
@@ -113,7 +113,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	}
 	onPull := s.Snapshot.Pull
 	e := handlers.EntryOf(s, onPull, f, j, handlers.Backends{
-		Known:     func(string) bool { return true }, // others are the handlers' to refuse
+		Known:     func(string) bool { return true }, // the handlers refuse the others
 		Escalates: func() bool { return true },
 	})
 	w.append(r, th, j.Accepted || s.TakenBack(f), e.Kind, e.Data)

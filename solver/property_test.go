@@ -69,7 +69,7 @@ type base struct {
 	dir        string
 }
 
-// newImage returns an empty database, and newKey an App's key, which is short because nobody checks its signatures.
+// newImage returns an empty database. newKey returns an App's key. It is short, because its signatures are not checked.
 func newImage(t *testing.T) []byte {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, err := store.Open(t.Context(), "sqlite:"+path, store.Options{})
@@ -98,7 +98,7 @@ func newKey(t *testing.T) []byte {
 func try(t *testing.T, seed uint64, base base) (held bool) {
 	repeat := fmt.Sprintf("go test ./solver -run TestNoSequenceOfEvents -seed %d -seeds 1", seed)
 	defer func() {
-		if e := recover(); e != nil { // such as a deadlock, by synctest
+		if e := recover(); e != nil { // for example synctest's, at a deadlock
 			panic(fmt.Sprintf("%s: %v", repeat, e))
 		}
 	}()
@@ -116,7 +116,7 @@ func try(t *testing.T, seed uint64, base base) (held bool) {
 	return held
 }
 
-// rests limits the time from the last fault until every thread is idle: a limit lasts 50 hours here, and a run may
+// rests limits the time from the last fault until every thread is idle. A usage limit lasts 50 hours here, and a run may
 // hit several.
 const rests = 20 * 24 * time.Hour
 

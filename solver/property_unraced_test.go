@@ -2,5 +2,5 @@
 
 package solver_test
 
-// raced says that the race detector is on.
+// raced reports whether the race detector is on.
 const raced = false

@@ -24,8 +24,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// world is one Pawl of one or two nodes on one database, its GitHub and its
-// agents, in virtual time.
+// world is a Pawl of one or two nodes on one database, with its GitHub and its agents, in virtual time.
 type world struct {
 	t    *testing.T
 	seed uint64
@@ -37,8 +36,8 @@ type world struct {
 	config config.Server
 	verify []string
 	began  time.Time
-	calmAt atomic.Pointer[time.Time] // from when on nothing but agents fails; nil while it is not known
-	swept  time.Time                 // when the sweep ran last
+	calmAt atomic.Pointer[time.Time] // since when only agents fail; nil if not yet known
+	swept  time.Time                 // the time of the last sweep
 	rings  chan struct{}
 	steps  sync.WaitGroup
 
@@ -46,7 +45,7 @@ type world struct {
 	started int // nodes
 	nodes   []*node
 	revive  []time.Time
-	running int // claims and the steps that follow from them
+	running int // claims and their steps
 	asking  int // claims
 	threads []*issue
 	books   books
@@ -58,7 +57,7 @@ type world struct {
 type issue struct {
 	thread.ID
 	body string
-	said int // things that happened to it
+	said int // number of its events
 }
 
 func branchOf(t thread.ID) string { return fmt.Sprintf("%s%d", thread.BranchPrefix, t.Number) }
@@ -124,7 +123,7 @@ func (w *world) note(format string, args ...any) {
 	w.trail = append(w.trail, fmt.Sprintf("%12.3fs ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// failed is the first violation; empty for none.
+// failed returns the first violation, or "".
 func (w *world) failed() string {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()

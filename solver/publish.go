@@ -55,7 +55,7 @@ func (p *publisher) load(ctx context.Context) error {
 	return nil
 }
 
-// repo returns the thread's repository at GitHub. After a rename it has the new name, where the end is shown.
+// repo returns the thread's repository at GitHub. After a rename it has the new name, so that the end is shown there.
 func (p *publisher) repo() forge.Repo {
 	n := p.state.Snapshot
 	r := forge.Repo{Owner: p.thread.Owner, Name: p.thread.Name, ID: n.RepoID, Installation: n.Installation}
@@ -84,7 +84,7 @@ func (p *publisher) act(ctx context.Context, key, hash string, find func() (thre
 		if ok && hash == "" {
 			return p.acted(ctx, key, found)
 		}
-		if ok { // as an earlier step left it
+		if ok { // update the object of the earlier try
 			old.ID = found.ID
 		}
 	} else if err := p.begin(ctx, thread.Act{Key: key, ID: old.ID, URL: old.URL}); err != nil {
@@ -150,18 +150,18 @@ func (p *publisher) publish(ctx context.Context) error {
 	}
 	// Times are relative to the last change, so that the same log renders the same bytes.
 	v = v.AsOf(p.state.At)
-	said := checkrun.Comment(v)
+	comment := checkrun.Comment(v)
 	for _, c := range checkrun.Checks(v) {
-		said += "\n" + c.Output.Title + "\n" + c.Output.Summary
+		comment += "\n" + c.Output.Title + "\n" + c.Output.Summary
 	}
-	p.says(ctx, said)
+	p.says(ctx, comment)
 	err = errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v))
-	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v.Work()))
+	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v.Work()), p.mention(ctx))
 }
 
 // shows reports whether there is a thread at GitHub that Pawl works on.
 func (p *publisher) shows() bool {
-	if p.Forge == nil || !p.state.Tracked() {
+	if p.Forge == nil || !p.state.Worked() {
 		return false
 	}
 	if !p.state.Absent() {
@@ -432,7 +432,7 @@ func (p *publisher) finishAct(ctx context.Context, key string, done thread.Act, 
 
 func (p *publisher) readyPull(ctx context.Context) error {
 	node := p.state.Acts[thread.ActPull].Node
-	if node == "" { // it was closed and reopened
+	if node == "" { // the pull request was closed and reopened
 		pull, err := p.Forge.PullRequests.Get(ctx, p.repo(), p.state.Pull)
 		if err != nil {
 			return err

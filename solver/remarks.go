@@ -119,8 +119,8 @@ func (r remark) done() bool {
 	if !r.changed || !r.verified {
 		return false
 	}
-	said := r.Words != "" && !r.Declined
-	return said && !r.thread.Resolved
+	answered := r.Words != "" && !r.Declined
+	return answered && !r.thread.Resolved
 }
 
 // answerRemark answers one remark in its thread, if there is something to say. The act notes the result.
@@ -198,9 +198,9 @@ func (p *publisher) requested(n int, t forge.ReviewThread) bool {
 	})
 }
 
-// resolve resolves the threads of done remarks, once other checks have run on the head without a failure of the
-// work. Each check's result and a timer repeat it; next is the timer's time, or zero. It waits up to settleMost for
-// checks that ran on earlier commits, and `quiet` for others.
+// resolve resolves the threads of done remarks, once other checks have run on the head without a failure of the work.
+// Each check's result and a timer lead to another call; next is the timer's time, or zero. It waits up to settleMost
+// for checks that ran on earlier commits, and `quiet` for others.
 func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 	open := s.pub.state.Unresolved()
 	if len(open) == 0 || !s.verifiedWork() {
@@ -226,9 +226,9 @@ func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 // to look again; zero if an event will wake the thread.
 func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err error) {
 	last := s.pub.state.LastChange()
-	ran, heard := s.checksReported(last.EndedAt)
+	ran, reported := s.checksReported(last.EndedAt)
 	now, end := s.pub.env.Now(), last.EndedAt.Add(settleMost)
-	if next, quiet := quietAt(heard, now); !quiet {
+	if next, quiet := quietAt(reported, now); !quiet {
 		return false, next, nil
 	}
 	all, moved, err := s.checksOfHead(ctx)
@@ -236,7 +236,7 @@ func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err e
 		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
 	}
 	if err != nil || moved || s.anyRed(all) {
-		return false, time.Time{}, nil // Pawl's next push may change that
+		return false, time.Time{}, nil // Pawl's next push may leave another commit
 	}
 	runs := slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Status != completed })
 	if !runs && !missing(all, ran) {
@@ -283,7 +283,7 @@ func (s *step) checksOfHead(ctx context.Context) (all []forge.CheckResult, moved
 	if pull.Head.SHA != s.pub.state.Head {
 		return nil, true, nil
 	}
-	all, err = s.pub.others(ctx, s.pub.state.Head)
+	all, _, err = s.pub.others(ctx, s.pub.state.Head)
 	return all, false, err
 }
 

@@ -34,11 +34,11 @@ func TestCooldownAppliesToItsArmAndRepository(t *testing.T) {
 		scope                     policy.Scope
 		want                      policy.Class
 	}{
-		{"where it ran away", "o/a", "m", "low", policy.OfRepository, policy.Runaway},
+		{"the arm and repository of the loop", "o/a", "m", "low", policy.OfRepository, policy.Runaway},
 		{"another model", "o/a", "n", "low", policy.OfRepository, ""},
 		{"the escalated effort", "o/a", "m", "high", policy.OfRepository, ""},
 		{"another repository", "o/b", "m", "low", policy.OfRepository, ""},
-		{"another repository of a server on which it rests everywhere", "o/b", "m", "low", policy.OfServer, policy.Severe},
+		{"another repository, with the server as scope", "o/b", "m", "low", policy.OfServer, policy.Severe},
 	} {
 		rests, err := s.cooldowns(t.Context(), c.repo, c.scope, now)
 		if err != nil {

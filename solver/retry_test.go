@@ -31,11 +31,11 @@ func TestFailingStepIsRetriedOftenForADay(t *testing.T) {
 		sum += afterFailure(n)
 	}
 	if sum < 12*time.Hour || sum > 26*time.Hour {
-		t.Errorf("it is tried rarely after %s", sum)
+		t.Errorf("the retries become rare after %s", sum)
 	}
 }
 
-func TestOnlyAStopRetriesAtOnce(t *testing.T) {
+func TestOnlyAnInterruptedStepIsRetriedAtOnce(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
@@ -47,17 +47,17 @@ func TestOnlyAStopRetriesAtOnce(t *testing.T) {
 		retry bool
 		wait  bool
 	}{
-		"that did all":           {given: t.Context()},
-		"that did all at a stop": {given: stopped},
-		"that failed":            {given: t.Context(), err: broken, retry: true, wait: true},
-		"that a stop cut off":    {given: stopped, err: broken, retry: true},
-		"that was too late":      {given: late, err: context.DeadlineExceeded, retry: true, wait: true},
+		"that succeeded":           {given: t.Context()},
+		"that succeeded at a stop": {given: stopped},
+		"that failed":              {given: t.Context(), err: broken, retry: true, wait: true},
+		"that a stop interrupted":  {given: stopped, err: broken, retry: true},
+		"that timed out":           {given: late, err: context.DeadlineExceeded, retry: true, wait: true},
 	} {
 		t.Run("a step "+name, func(t *testing.T) {
 			s := &step{pub: &publisher{}}
 			retry := s.retry(c.given, c.err)
 			if (retry != nil) != c.retry {
-				t.Fatalf("it has a retry: %t, want %t", retry != nil, c.retry)
+				t.Fatalf("the step has a retry: %t, want %t", retry != nil, c.retry)
 			}
 			if retry == nil {
 				return

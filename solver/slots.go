@@ -15,8 +15,8 @@ import (
 // A step acquires a slot of this node and, on a limited account, the account's probe.
 
 // maxWaiting is how many steps of this process may wait in memory for a slot, acquireTime how long each. They start
-// their attempt as soon as another ends. The others wait in the log: a node with a free slot may claim their threads,
-// and they do not occupy this node's 32 workers.
+// their attempt as soon as another ends. The other steps wait in the log: a node with a free slot may claim their
+// threads, and they do not occupy this node's 32 workers.
 const (
 	maxWaiting  = 16
 	acquireTime = 3 * time.Second
@@ -35,8 +35,8 @@ const (
 	maxLook = 30 * time.Second
 	// crowdedLook is the minimum for a thread that waits for a slot: an eighth of its wait so far.
 	crowdedLook = 2 * time.Second
-	// roomLook is for a thread that waits for a global daily limit: half of the longest wait after an operator
-	// raised it.
+	// roomLook is for a thread that waits for a global daily limit: half of the longest wait after an operator raised
+	// the limit.
 	roomLook = 5 * time.Minute
 )
 
@@ -45,6 +45,11 @@ const (
 // are taken.
 func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.pub.solver.full() {
+		if policy.LeftToNode(s.pub.lease.Current().Place) {
+			d := s.later(policy.RuleCrowded, "all slots of the server with the caches are taken")
+			s.next = s.pub.env.Now() // another node need not wait
+			return d, nil
+		}
 		if s.waited || s.pub.solver.waiting.Load() >= maxWaiting {
 			return s.later(policy.RuleCrowded, "all slots are taken, and enough other attempts wait already"), nil
 		}
@@ -60,20 +65,95 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow once it gets an answer"), nil
 }
 
+// elsewhere returns a wait if this node runs no agents or lacks one of the labels. Nodes that can run the attempt may
+// claim the thread at once.
+func (s *step) elsewhere(ctx context.Context, labels []string) (*thread.Decided, error) {
+	s.place = policy.PlaceOf(labels)
+	if s.pub.solver.Others == nil || s.pub.solver.Self.Serves(labels) {
+		return nil, nil
+	}
+	others, err := s.pub.solver.Others.Nodes(ctx, s.pub.env.Node)
+	if err != nil {
+		return nil, err
+	}
+	d := policy.Elsewhere(labels, others)
+	s.next = s.pub.env.Now()
+	if d.Rule == policy.RuleNoNode {
+		s.next = s.next.Add(maxLook)
+	}
+	return &thread.Decided{Decision: d}, nil
+}
+
+// leave lets an attempt wait up to node.prefer for the node with the thread's session or the repository's caches,
+// before anything is written to GitHub. An attempt that was left before, or that waits for a slot, begins on any node.
+func (s *step) leave(ctx context.Context) (progress, error) {
+	warm, err := s.warmNode(ctx)
+	if warm == "" || err != nil {
+		return nothing, err
+	}
+	facts, err := s.facts(ctx, effective(s.pub.Config, s.pub.state.Repo))
+	if err != nil || policy.Next(facts).Action != policy.DoAttempt {
+		return nothing, err
+	}
+	return finished, s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.pub.env.Now(), Place: policy.InFolder(warm)})
+}
+
+// warmNode returns the data folder of the node that this node leaves an attempt to; empty for none.
+func (s *step) warmNode(ctx context.Context) (folder string, err error) {
+	others := s.pub.solver.Others
+	switch {
+	case others == nil, s.pub.Config.Node.Prefer == 0, !s.pub.state.Open():
+		return "", nil
+	case policy.LeftToNode(s.pub.lease.Current().Place), s.awaits(policy.RuleCrowded):
+		return "", nil
+	}
+	nodes, err := others.Nodes(ctx, s.pub.env.Node)
+	if err != nil || len(nodes) == 0 {
+		return "", err
+	}
+	caches, err := others.WarmFolder(ctx, s.pub.thread)
+	if err != nil {
+		return "", err
+	}
+	session := ""
+	if n := len(s.pub.state.Attempts); n > 0 {
+		session = s.pub.state.Attempts[n-1].Place
+	}
+	return policy.Warm(s.pub.solver.Self, nodes, session, caches), nil
+}
+
+// placeOf returns the place of a decision's wait; empty if any node may take the next step.
+func (s *step) placeOf(d thread.Decided) string {
+	if d.Rule == policy.RuleCrowded || d.Rule == policy.RuleNoNode {
+		return s.place
+	}
+	return ""
+}
+
+// unplace ends the wait for a node that this step stored: a slot became free here.
+func (s *step) unplace(ctx context.Context) error {
+	if !s.placed {
+		return nil
+	}
+	s.placed = false
+	return s.pub.lease.Append(ctx, thread.Batch{Place: thread.AnyNode})
+}
+
 func (s *Solver) full() bool { return s.Slots != nil && len(s.Slots) == cap(s.Slots) }
 
-// bounded returns the limit of concurrent attempts on a decision's account; 0 means no limit.
-func bounded(f policy.Facts, d policy.Decision) int {
+// mostOnAccount returns the limit of concurrent attempts on a decision's account; 0 means no limit.
+func mostOnAccount(f policy.Facts, d policy.Decision) int {
 	for _, b := range f.Backends {
 		if b.Account == d.Account {
-			return bound(b.Breaker)
+			return mostAfterLimit(b.Breaker)
 		}
 	}
 	return 0
 }
 
-// bound limits concurrent attempts on an account to one after a limit; 0 means no limit.
-func bound(b policy.Breaker) int {
+// mostAfterLimit returns the limit of concurrent attempts on an account with this breaker: one after a limit or damage, 0 for no
+// limit.
+func mostAfterLimit(b policy.Breaker) int {
 	if b.Damage != "" {
 		return 1
 	}
@@ -143,7 +223,7 @@ func (s *step) acquire(ctx context.Context, account string, most int) (release f
 // attempts run.
 func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool, error) {
 	breakers, err := s.pub.env.Store.Breakers(ctx)
-	if err != nil || bound(breakers[account]) != most {
+	if err != nil || mostAfterLimit(breakers[account]) != most {
 		return false, err
 	}
 	return s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most)

@@ -51,3 +51,26 @@ func TestReleasedThreadsStartSpreadOut(t *testing.T) {
 		}
 	})
 }
+
+// While attempts begin, the account with the most headroom changes with each look. A step that started over each time
+// would never begin.
+func TestSlotIsValidForAnyUnlimitedAccount(t *testing.T) {
+	for name, c := range map[string]struct {
+		account     string
+		bound, most int
+		want        bool
+	}{
+		"the same account":                       {"one", 0, 0, true},
+		"another account":                        {"two", 0, 0, true},
+		"its limit was lifted":                   {"one", 0, 1, true},
+		"another account, and a probe to return": {"two", 0, 1, false},
+		"the same account, now limited":          {"one", 1, 0, false},
+		"the probe is held":                      {"one", 1, 1, true},
+		"the other account's probe is not":       {"two", 1, 1, false},
+	} {
+		now := thread.Decided{Decision: policy.Decision{Account: c.account}}
+		if got := fits(now, c.bound, policy.Decision{Account: "one"}, c.most); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
+// Others knows the nodes that share the database.
+type Others interface {
+	// Nodes lists the running nodes except one.
+	Nodes(ctx context.Context, except string) ([]policy.Node, error)
+	// WarmFolder returns the data folder with the caches of a thread's repository; empty if unknown.
+	WarmFolder(context.Context, thread.ID) (string, error)
+	SetWarmFolder(ctx context.Context, t thread.ID, folder string) error
+}
+
 // Solver carries out decisions. Env and Host are required.
 type Solver struct {
 	Env    attempt.Env
@@ -31,13 +41,20 @@ type Solver struct {
 	Verify []string // verify commands in addition to the repositories' own
 	// Slots limits concurrent attempts to its capacity. Nil means no limit.
 	Slots chan struct{}
-	// OnDecision gets logged decisions, for metrics; it may be nil and must not block.
+	// OnDecision receives logged decisions, for metrics; it may be nil and must not block.
 	OnDecision func(rule policy.Rule, action policy.Action)
+	// Self is this node. A nil Others means that this process runs every attempt.
+	Self   policy.Node
+	Others Others
 	// OnTakeOver is called for a thread that was taken from a node that did not release it; it may be nil and must
 	// not block.
 	OnTakeOver func()
 
 	learned learnedCache
+	// required remembers the required checks of branches, by repository and branch.
+	required sync.Map
+	// baseChecks remembers the checks of bases, by repository and branch.
+	baseChecks sync.Map
 	// waiting counts the steps that wait in memory for a slot.
 	waiting atomic.Int64
 }
@@ -57,7 +74,7 @@ func (s *Solver) Escalates(t thread.State) bool {
 	return slices.ContainsFunc(all, func(b config.Backend) bool { return b.EscalatedEffort != "" })
 }
 
-// Step takes the thread's lease and works on the thread. A *HeldError means that another step has the lease.
+// Step takes the thread's lease and works on the thread. A *LeaseHeldError means that another step has the lease.
 func (s *Solver) Step(given context.Context, t thread.ID) error {
 	asked := time.Now()
 	l, err := s.Env.Store.Acquire(given, t, s.Env.Node)
@@ -67,9 +84,8 @@ func (s *Solver) Step(given context.Context, t thread.ID) error {
 	return s.Work(given, l, asked)
 }
 
-// Work works on a thread whose lease was requested at a time: until the thread waits, has ended, or another node
-// took over. Then it releases the lease. An error means that Pawl could not do its job; the time of the next try is
-// stored by then.
+// Work works on a thread until the thread waits or ends, or another node takes over. Then it releases the lease. asked
+// is when the lease was requested. After an error, Work has stored the time of the next try.
 func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (err error) {
 	crash.Point("claimed")
 	ctx, holder := lease.Hold(given, s.Env.Store, l, asked, s.Env.Now)
@@ -140,15 +156,15 @@ func (s *step) lost(ctx context.Context, err error) error {
 	return err
 }
 
-// How often a failed step is tried: with retryCap between two tries for about a day, longer than an outage at
-// GitHub, then with rareCap. The cause may end without an event of the thread.
+// The pauses between tries of a failed step: at most retryCap for about a day, longer than an outage of GitHub, then
+// rareCap. The cause may end without an event of the thread.
 const (
 	oftenTries = 300
 	retryCap   = 5 * time.Minute
 	rareCap    = time.Hour
 )
 
-// afterFailure doubles the wait from one second up to the cap and takes up to half of it off, so that steps that
+// afterFailure doubles the wait from one second up to the cap and subtracts up to half at random, so that steps that
 // failed together do not return together.
 func afterFailure(inARow int) time.Duration {
 	longest := retryCap
@@ -221,7 +237,7 @@ func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", secret.Redact(err.Error()))
 		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, policy.ToChange))
 	case final(err) && !s.pub.state.Open():
-		// The run has ended, and what GitHub refuses to show stays as it is.
+		// The run has ended, and trying again cannot make GitHub show it.
 		s.pub.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
 		return false, nil
 	case final(err):
@@ -286,6 +302,14 @@ func final(err error) bool {
 		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge, git.ErrMalformed, git.ErrDamaged,
 	}
 	return isAny(err, kinds...)
+}
+
+// unlessFinal returns err, or nil if trying again cannot help.
+func unlessFinal(err error) error {
+	if final(err) {
+		return nil
+	}
+	return err
 }
 
 func isAny(err error, kinds ...error) bool {

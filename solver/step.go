@@ -24,7 +24,10 @@ type step struct {
 	background sync.WaitGroup // writes to GitHub in the background
 	next       time.Time      // when to look again at a wait without an end
 	checksAt   time.Time      // when to look again at the head's checks; zero for never
-	waited     bool           // for a slot, in vain
+	lookAgain  time.Time      // when to look again at a watched head or its base; zero for never
+	waited     bool           // no slot became free in time
+	place      string         // the labels that the attempt needs; see policy.PlaceOf
+	placed     bool           // the log has the place
 	probes     bool           // the attempt is a probe of a limited account
 	// acknowledged waits for the acknowledgements; nil for none.
 	acknowledged func(context.Context) error
@@ -44,10 +47,12 @@ func (s *step) stages() []func(context.Context) (progress, error) {
 	return []func(context.Context) (progress, error){
 		s.endRunning,
 		s.dropUnfinished,
+		s.leave,
 		s.greet,
 		s.learn,
 		s.answerQuestion,
 		s.offerPull,
+		s.watch,
 		s.lookAtChecks,
 		s.idle,
 		s.work,
@@ -60,7 +65,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if err := s.pub.load(ctx); err != nil {
 		return false, err
 	}
-	// After the log, which decides how an error is handled.
+	// Load the log first: it decides how an error is handled.
 	if err := s.pub.reach(ctx); err != nil {
 		return false, err
 	}
@@ -109,8 +114,8 @@ func (s *step) dropUnfinished(ctx context.Context) (progress, error) {
 	return nothing, s.pub.load(ctx)
 }
 
-// greet acknowledges requests in the background, so that no agent waits for it. Its error counts only without an
-// agent.
+// greet acknowledges requests in the background, so that no agent waits for GitHub. An error fails the step only if no
+// agent runs.
 func (s *step) greet(ctx context.Context) (progress, error) {
 	s.acknowledged = s.inBackground(ctx, (*publisher).acknowledge)
 	return nothing, nil
@@ -127,7 +132,7 @@ func (s *step) answerQuestion(ctx context.Context) (progress, error) {
 	return changed, s.pub.answer(ctx, asked[0])
 }
 
-// offerPull opens the pull request for pushed work. What GitHub refuses after the run's end stays refused.
+// offerPull opens the pull request for pushed work. After the run's end, a permanent refusal is ignored.
 func (s *step) offerPull(ctx context.Context) (progress, error) {
 	err := s.pub.openPull(ctx)
 	if err == nil {
@@ -141,6 +146,9 @@ func (s *step) offerPull(ctx context.Context) (progress, error) {
 
 // lookAtChecks looks at other checks on the head once they have finished.
 func (s *step) lookAtChecks(ctx context.Context) (progress, error) {
+	if s.pub.state.Watched() { // watch looks at the checks
+		return nothing, nil
+	}
 	logged, next, err := s.look(ctx)
 	s.checksAt = next
 	if logged {
@@ -168,7 +176,7 @@ func (s *step) idle(ctx context.Context) (progress, error) {
 	if err != nil {
 		return nothing, err
 	}
-	next := earliest(s.checksAt, due, again)
+	next := earliest(s.checksAt, s.lookAgain, due, again)
 	if next.IsZero() {
 		return finished, nil
 	}
@@ -191,12 +199,15 @@ func (s *step) work(ctx context.Context) (progress, error) {
 		return nothing, err
 	case ready != nil:
 		defer ready.release()
+		if err := s.unplace(ctx); err != nil {
+			return nothing, err
+		}
 		return changed, s.attempt(ctx, d.Decision, ready)
 	case d == nil:
 		return changed, nil
 	case s.waitsBy(d):
-		// The wake-up is set again: it may have been this one.
-		if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
+		// Set the wake-up again: it may have started this step.
+		if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Place: s.placeOf(*d)}); err != nil {
 			return nothing, err
 		}
 		return finished, s.show(ctx)
@@ -221,9 +232,10 @@ func (s *step) record(ctx context.Context, d *thread.Decided) error {
 	}
 	s.pub.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
 	event := thread.NewEvent{Kind: thread.KindDecision, At: s.pub.env.Now(), Data: d}
-	if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Events: []thread.NewEvent{event}}); err != nil {
+	if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Place: s.placeOf(*d), Events: []thread.NewEvent{event}}); err != nil {
 		return err
 	}
+	s.placed = s.placeOf(*d) != ""
 	crash.Point("decided")
 	s.count(d.Decision)
 	return s.shortWait(ctx, d.Decision)
@@ -238,7 +250,7 @@ func (s *step) show(ctx context.Context) error {
 }
 
 // inBackground writes to GitHub in the background: with a copy of the step's publisher and its own acts. The returned
-// function waits for it.
+// function waits for the end.
 func (s *step) inBackground(ctx context.Context, do func(*publisher, context.Context) error) (wait func(context.Context) error) {
 	p, done := *s.pub, make(chan struct{})
 	p.state.Acts = maps.Clone(p.state.Acts)
@@ -303,8 +315,11 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	if first.Action != policy.DoAttempt {
 		return &thread.Decided{Decision: first, Seen: s.pub.state.Seq}, nil, nil
 	}
-	most := bounded(facts, first)
-	wait, err := s.mayAcquire(ctx, first.Account, most)
+	most := mostOnAccount(facts, first)
+	wait, err := s.elsewhere(ctx, nil) // the repository's labels are known after the fetch
+	if wait == nil && err == nil {
+		wait, err = s.mayAcquire(ctx, first.Account, most)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -322,6 +337,9 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	if len(s.pub.state.Pending()) < len(asked) { // the request was done meanwhile
 		return nil, nil, nil
 	}
+	if wait, err := s.elsewhere(ctx, ground.Effective.Environment.RunsOn); wait != nil || err != nil {
+		return s.seen(wait, first.Purpose), nil, err
+	}
 	return s.agree(ctx, ground, first, most)
 }
 
@@ -338,9 +356,7 @@ func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.De
 			release()
 			return now, nil, err
 		}
-		sameBackend := now.Backend == want.Backend && now.Account == want.Account
-		sameWork := sameBackend && now.Purpose == want.Purpose
-		if sameWork && (bound == 0 || bound == most) {
+		if now.Purpose == want.Purpose && fits(*now, bound, want, most) {
 			return now, &ready{ground, release}, nil
 		}
 		release()
@@ -348,8 +364,17 @@ func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.De
 	}
 }
 
-// confirm verifies the base, and asks policy with that and with new events: a stop above all, and a limit that
-// another thread met on the account. bound is the account's limit of concurrent attempts.
+// fits reports whether the slot and the probe acquired for one decision are enough for the next. A slot alone fits any
+// account.
+func fits(now thread.Decided, bound int, want policy.Decision, most int) bool {
+	if bound == 0 {
+		return most == 0 || now.Account == want.Account
+	}
+	return bound == most && now.Account == want.Account
+}
+
+// confirm verifies the base and asks policy again, since a user may have stopped the work or another thread may have
+// hit the account's limit. bound is the account's limit of concurrent attempts.
 func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.Decision) (now *thread.Decided, bound int, err error) {
 	trial := s.newAttempt(thread.Started{Seen: s.pub.state.Seq, Decision: want}, ground)
 	refused, err := s.pub.solver.Host.verifyBase(ctx, trial)
@@ -362,7 +387,7 @@ func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.
 	return s.decideOn(ctx, ground)
 }
 
-// seen marks a decision as taking into account all that the step has read about a purpose.
+// seen marks a decision about a purpose as based on all events that the step has read.
 func (s *step) seen(d *thread.Decided, p policy.Purpose) *thread.Decided {
 	if d != nil {
 		d.Seen, d.Purpose = s.pub.state.Seq, p
@@ -384,8 +409,8 @@ func needsUser(s thread.State, d *thread.Decided) bool {
 	return !ended(s)
 }
 
-// like names an open thread of the repository that stopped on a nearly equal task, preferably a recent one; empty
-// for none. It only informs users, so unreadable threads are skipped.
+// like names another thread of the repository that stopped on a nearly equal task, preferably a recent one; empty for
+// none. It only informs users, so unreadable threads are skipped.
 func (s *step) like(ctx context.Context) string {
 	near, err := s.pub.env.Store.Near(ctx, s.pub.thread)
 	if err != nil {
@@ -415,7 +440,7 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 	}
 	untriggered := s.untriggered(g.Effective.Triggers)
 	before := g.Before
-	if len(s.pub.solver.Verify) > 0 { // no comment can override it here
+	if len(s.pub.solver.Verify) > 0 { // no user can override the stop with a comment
 		before = slices.DeleteFunc(slices.Clone(before), func(v policy.Verified) bool { return v.NoTests })
 	}
 	f.Unable = policy.Unable(before)
@@ -425,13 +450,16 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 	if d.Rule == policy.RuleVerifyBroken {
 		decided.On = g.From
 	}
-	return decided, bounded(f, d), nil
+	return decided, mostOnAccount(f, d), nil
 }
 
-// untriggered are the pending remarks that the repository's configuration does not listen to.
+// untriggered lists the pending remarks that the repository's triggers exclude.
 func (s *step) untriggered(triggers []string) []int64 {
 	var seqs []int64
 	for _, r := range s.pub.state.Pending() {
+		if r.Watched { // a user asked for these rounds
+			continue
+		}
 		if !feedback.Triggers(r.Source, feedback.Command{Name: r.Command, Mention: r.Mention}, triggers) {
 			seqs = append(seqs, r.Seq)
 		}
@@ -443,7 +471,7 @@ func (s *step) untriggered(triggers []string) []int64 {
 func effective(server *config.Server, repo config.Repo) config.Effective {
 	e, problems := server.Narrow(repo)
 	if len(problems) > 0 {
-		// The server's configuration changed under a recorded narrowing.
+		// The server's configuration has changed and conflicts with the logged one.
 		e, _ = server.Narrow(config.Repo{})
 	}
 	return e
@@ -461,6 +489,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	now := s.pub.env.Now()
 	f := s.pub.state.Facts(now)
 	f.Limits = e.Policy.Limits
+	f.Watch.Settles = s.checksAt
 	repoLog, err := s.pub.env.Store.Events(ctx, thread.RepoLog(s.pub.thread.Owner, s.pub.thread.Name), 0)
 	if err != nil {
 		return f, err

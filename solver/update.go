@@ -43,15 +43,15 @@ func (s *step) update(ctx context.Context, g *attempt.Ground) error {
 	return s.pub.load(ctx)
 }
 
-// How often and how long to ask GitHub whether a pull request can be merged, which it computes on request.
+// How often and how long to ask whether a pull request can be merged, which GitHub computes on request.
 const (
 	mergeableWait  = time.Hour
 	mergeableAgain = 5 * time.Second
 )
 
-// follow requests a merge of the base into Pawl's own pull request if they conflict, or if it must be up to date.
-// After a push to the base it looks at the end of that policy.update_every interval. It looks only at done work:
-// stopped work waits for a user. next is when to look again; zero for never.
+// follow requests a merge of the base into Pawl's own pull request if both conflict, or if the pull request must be up
+// to date. After a push to the base, follow looks when the current policy.update_every interval ends. It ignores
+// stopped work, which waits for a user. next is when to look again; zero for never.
 func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err error) {
 	if !s.follows() {
 		return false, time.Time{}, nil
@@ -101,14 +101,15 @@ func (s *step) follows() bool {
 	if st.Pull == 0 || !s.mergesBase(st.Repo.Triggers) {
 		return false
 	}
-	if st.Open() || s.pub.ended() {
+	switch {
+	case st.Open(), s.pub.ended(), st.Watching(): // watch does the same
 		return false
 	}
 	was, _ := st.Before() // a later question does not concern the work
 	if was.Decision == nil || was.Decision.Action != policy.DoDone {
 		return false
 	}
-	// A pending one was ignored: the repository's file no longer listened to it.
+	// A pending request for a merge was ignored, because the repository's triggers exclude it.
 	pending := func(r thread.Request) bool { return r.Source == policy.FromBase }
 	return !slices.ContainsFunc(st.Pending(), pending)
 }
@@ -155,16 +156,28 @@ func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, e
 		s.pub.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is no longer merged automatically")
 		return false, nil
 	}
-	f := thread.Feedback{
+	return true, s.pub.lease.Record(ctx, thread.KindFeedback, s.pub.baseRequest(reason, head, url))
+}
+
+// baseRequest requests a merge of the base.
+func (p *publisher) baseRequest(reason, head, url string) thread.Feedback {
+	return thread.Feedback{
 		Source:     policy.FromBase,
 		By:         feedback.Actor{Login: "github", Type: "Bot"},
 		Command:    "update",
-		Number:     st.Pull,
+		Number:     p.pullNumber(),
 		SHA:        head,
 		Reason:     reason,
-		Generation: st.Generation,
-		Cause:      st.Cause,
+		Generation: p.state.Generation,
+		Cause:      p.state.Cause,
 		URL:        url,
 	}
-	return true, s.pub.lease.Record(ctx, thread.KindFeedback, f)
+}
+
+// updateAsked reports whether a merge of the base was requested for a head.
+func (p *publisher) updateAsked(head string) bool {
+	return slices.ContainsFunc(p.state.Feedback, func(r thread.Request) bool {
+		found := r.Source == policy.FromBase && r.SHA == head
+		return found && r.Withdrawn == ""
+	})
 }

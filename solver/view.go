@@ -43,7 +43,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		// A run may end before its first attempt because of earlier attempts.
 		f.Run = min(f.Run, st.Attempts[n-1].Run)
 	}
-	f.Purpose = st.Purpose()
+	f.Purpose, f.Watch = st.Purpose(), watchView(st, f.Now)
 	for _, r := range st.Feedback {
 		if r.Withdrawn == "" && r.Source != policy.FromBase {
 			f.RequestedBy, f.Request = r.By.Login, cmp.Or(r.Text, feedback.Visible(st.Snapshot.Body))
@@ -55,8 +55,8 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		if a.Run != f.Run {
 			continue
 		}
-		if said := st.Acts[thread.SaidKey(a.N)]; said.Done {
-			f.AnswerURL, f.PostError = said.URL, said.Note
+		if posted := st.Acts[thread.SaidKey(a.N)]; posted.Done {
+			f.AnswerURL, f.PostError = posted.URL, posted.Note
 		}
 	}
 	if was, ok := st.Before(); ok {

@@ -11,8 +11,9 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// What was said and shown before the order reaches the model of every CLI, and the picture itself those that are started with it.
-func TestTheDiscussionReachesTheModelOfEveryCLI(t *testing.T) {
+// The comments before the command reach every CLI's model. The picture itself reaches only CLIs that take pictures as
+// arguments.
+func TestDiscussionReachesEveryCLIsModel(t *testing.T) {
 	t.Parallel()
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
@@ -38,12 +39,12 @@ func TestTheDiscussionReachesTheModelOfEveryCLI(t *testing.T) {
 			}
 			for _, want := range []string{"Use port 9999.", "> Say good bye instead.", "picture-1.png", "2 of 2 comments"} {
 				if !strings.Contains(all.String(), want) {
-					t.Errorf("no request to the model holds %q", want)
+					t.Errorf("no request to the model contains %q", want)
 				}
 			}
 			given := strings.Contains(all.String(), base64.StdEncoding.EncodeToString(shot.Bytes()))
 			if want := cli.kind == "codex" || cli.kind == "opencode"; given != want {
-				t.Errorf("the picture itself was given to the model: %v, want %v", given, want)
+				t.Errorf("the model got the picture: %v, want %v", given, want)
 			}
 		})
 	}

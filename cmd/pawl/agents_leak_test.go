@@ -21,9 +21,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// searcher looks for secrets as an agent can that is out for them, and puts all
-// that it finds into a file of the checkout and on its output, but for its own
-// token, with which nothing is committed.
+// searcher is an agent that searches for secrets. It writes everything it finds to a file of the checkout and to its
+// output. It replaces its own token, because Pawl does not commit work that contains the token.
 const searcher = `#!/bin/sh
 exec 2>/dev/null
 cat > prompt.txt
@@ -39,8 +38,7 @@ cat > prompt.txt
 cat found.txt
 `
 
-// planted are the secrets of a server, by what they are, and the variables that
-// hold those of them that are none of a configuration.
+// planted are a server's secrets by their descriptions. env sets the secrets that are not in the configuration.
 type planted struct {
 	secrets map[string]string
 	env     []string
@@ -52,26 +50,26 @@ func plant(keyPEM []byte) planted {
 		p.secrets[name] = "planted-" + strings.ToLower(rand.Text())
 		p.env = append(p.env, name+"="+p.secrets[name])
 	}
-	// A line of the middle tells the key of the App as well as all of it.
+	// One line from the middle identifies the App's key.
 	if lines := strings.Split(string(keyPEM), "\n"); len(lines) > 6 {
 		p.secrets["private key of the App"] = lines[4]
 	}
 	return p
 }
 
-// check reports where a text holds a secret, in any of the forms in which an agent may put it (internal/secret).
+// check reports the secrets in a text, in every encoding that internal/secret knows.
 func (p planted) check(t *testing.T, what, text string) {
 	t.Helper()
 	for name := range p.secrets {
 		value := secret.New([]string{name}, func(string) (string, bool) { return p.secrets[name], true })
-		// What only looks like a key is none of ours.
+		// Ignore text that only looks like a key.
 		if leak, ok := value.Find("", text); ok && leak.Kind == "a value that Pawl gave" {
-			t.Errorf("%s holds the %s", what, name)
+			t.Errorf("%s contains the %s", what, name)
 		}
 	}
 }
 
-// below checks every file below a folder and returns how many there are.
+// below checks every file below a folder and returns their number.
 func (p planted) below(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -89,7 +87,7 @@ func (p planted) below(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// boxed leaves out a test where there is no sandbox: an agent would search the whole machine.
+// boxed skips a test if no sandbox works, because the agent would search the whole machine.
 func boxed(t *testing.T) {
 	t.Helper()
 	needs.Program(t, "bwrap")
@@ -98,9 +96,8 @@ func boxed(t *testing.T) {
 	}
 }
 
-// TestNoAgentFindsASecret has the real CLIs, and a script that searches harder,
-// look for secrets in their environment, files and processes while a Pawl with
-// planted ones runs them. Nothing of what they find is one.
+// TestNoAgentFindsASecret runs the real CLIs, and a script that searches harder, in a Pawl with planted secrets. They
+// search their environment, files and processes, and must find none of these secrets.
 func TestNoAgentFindsASecret(t *testing.T) {
 	t.Parallel()
 	modules(t)
@@ -133,7 +130,7 @@ func TestNoAgentFindsASecret(t *testing.T) {
 			}
 			p.check(t, "the commit", s.git("log", "-p", "--format=full", r.Branch))
 			if n := p.below(t, r.Transcripts); n < 3 {
-				t.Errorf("%d files are kept in %s", n, r.Transcripts)
+				t.Errorf("%d files in %s, want at least 3", n, r.Transcripts)
 			}
 			for _, q := range s.asked() {
 				p.check(t, "a request to the provider", string(q.Body))
@@ -142,9 +139,8 @@ func TestNoAgentFindsASecret(t *testing.T) {
 	}
 }
 
-// TestNoAgentFindsATokenOfGitHub does the same where the server holds the key of
-// the App and tokens of its installation.
-func TestNoAgentFindsATokenOfGitHub(t *testing.T) {
+// TestNoAgentFindsAGitHubToken runs the searcher on a server that has the App's private key and installation tokens.
+func TestNoAgentFindsAGitHubToken(t *testing.T) {
 	boxed(t)
 	t.Parallel()
 	r := newRig(t, nil)
@@ -174,8 +170,8 @@ func TestNoAgentFindsATokenOfGitHub(t *testing.T) {
 	}
 }
 
-// startBehindProxy starts the server with more variables and with a proxy
-// between it and the fake GitHub. tokens gives the credentials that passed, and ofGit those of git.
+// startBehindProxy starts the server with more environment variables and with a proxy between it and the fake GitHub.
+// tokens returns the credentials in all requests so far, and ofGit the credentials in git's requests.
 func (r *rig) startBehindProxy(env []string) (tokens, ofGit func() []string) {
 	r.T.Helper()
 	target, err := url.Parse(r.World.WebURL())

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestABrokenTestToolDoesNotBreakARun takes the tool's description away before
-// each CLI starts it, so that its server ends at once.
+// TestABrokenTestToolDoesNotBreakARun damages the tool's configuration before each CLI starts the tool, so that the tool
+// exits at once.
 func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 	t.Parallel()
 	modules(t)
@@ -35,36 +35,35 @@ func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesTheVersionsOfRealAgents has pawl doctor look at a server with
-// all four CLIs, whose provider is the fake one.
+// TestDoctorNamesTheVersionsOfRealAgents runs pawl doctor on a server with all CLIs and the fake provider.
 func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
 	t.Parallel()
 	dir := modules(t)
 	r := newRig(t, nil)
 	providers, backends := "providers:\n", "backends:\n"
-	var s *stand
+	var s *cliRig
 	for _, cli := range realCLIs() {
 		s = newStand(t, cli, "edit-success")
 		providers += fmt.Sprintf("  - {name: %s, protocol: %s, base_url: %q, key: %q}\n", cli.kind, cli.protocol, s.provider.URL("edit-success"), testrig.ProviderKey)
 		backends += fmt.Sprintf("  - {name: %s, kind: %[1]s, model: %s, provider: %[1]s}\n", cli.kind, cli.model)
 	}
 	r.Config = fmt.Sprintf("sandbox: {mode: %s, read_only: [%q]}\n%s%s", s.mode, dir, providers, backends)
-	_, out, said := pawl(t, r.Dir, []string{"HOME=" + s.home(), s.path()}, "doctor", "--config", r.File())
+	_, out, stderr := pawl(t, r.Dir, []string{"HOME=" + s.home(), s.path()}, "doctor", "--config", r.File())
 	for _, cli := range realCLIs() {
-		var told string
+		var shown string
 		for line := range strings.Lines(out) {
 			if strings.Contains(line, "backend "+cli.kind) {
-				told += line
+				shown += line
 			}
 		}
-		if !strings.Contains(told, cli.version) || strings.Contains(told, "failed") || !strings.Contains(told, "does not get the key") {
-			t.Errorf("of %s it says:\n%s", cli.kind, told)
+		if !strings.Contains(shown, cli.version) || strings.Contains(shown, "failed") || !strings.Contains(shown, "does not get the key") {
+			t.Errorf("about %s it prints:\n%s", cli.kind, shown)
 		}
 		if !strings.Contains(out, "provider "+cli.kind) {
 			t.Errorf("the provider of %s is not checked", cli.kind)
 		}
 	}
-	if strings.Contains(out+said, testrig.ProviderKey) || t.Failed() {
-		t.Errorf("pawl doctor:\n%s%s", out, said)
+	if strings.Contains(out+stderr, testrig.ProviderKey) || t.Failed() {
+		t.Errorf("pawl doctor:\n%s%s", out, stderr)
 	}
 }

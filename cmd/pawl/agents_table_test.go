@@ -15,43 +15,41 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// agentCase is what becomes of a real CLI when its provider plays a scenario.
+// agentCase is a run of a real CLI whose provider plays a scenario, and the expected result.
 type agentCase struct {
 	name, scenario string
 	// set are settings of the provider.
 	set map[string]string
-	// backend, fields and more are of the configuration; see stand.
+	// Additions to the configuration; see cliRig.
 	backend, fields, more string
 	// verify are the commands of --verify.
 	verify []string
-	// sleeps says of which CLIs the case is mostly waiting: it runs beside the
-	// others.
+	// sleeps names the CLIs that mostly wait in this case. The test runs more of these cases at the same time.
 	sleeps string
 	only   string // the CLIs that play it; empty for all
-	// What is expected of the run and of its last attempt; empty for whatever.
+	// The expected results of the run and of its last attempt; an empty value is not checked.
 	state, rule string
 	ending      policy.Ending
 	outcome     policy.Outcome
 	attempts    int
-	check       func(s *stand, r local.Result, last policy.Receipt)
+	check       func(s *cliRig, r local.Result, last policy.Receipt)
 }
 
-// butOpenCode play what becomes of an answer in Pawl's hands, whichever CLI gave
-// it. A task costs OpenCode about five times the processor time that it costs the
-// others; how its lines are read is tested with its recorded runs.
+// exceptOpenCode names all CLIs except OpenCode. It is for cases that test Pawl more than the CLI. A task takes OpenCode
+// about five times the processor time of another CLI. Recorded runs test how Pawl reads OpenCode's output.
 var (
-	everyCLI    = every("")
-	butOpenCode = every(config.OpenCode)
+	everyCLI       = every("")
+	exceptOpenCode = every(config.OpenCode)
 )
 
-// every names the CLIs of config's table but one.
+// every names the CLIs of config's table except one.
 func every(but string) string {
 	kinds := slices.DeleteFunc(config.CLIs(), func(kind string) bool { return kind == but })
 	return strings.Join(kinds, " ")
 }
 
-// TestEveryCLIPlaysItsCases: a CLI of the table edits, is refused and is cut off as the others are.
-func TestEveryCLIPlaysItsCases(t *testing.T) {
+// TestEveryCLIHasCases checks that each CLI has cases in which it works, is refused and is cut off.
+func TestEveryCLIHasCases(t *testing.T) {
 	for _, kind := range config.CLIs() {
 		if !slices.Contains(strings.Fields(everyCLI), kind) {
 			t.Errorf("everyCLI lacks %s", kind)
@@ -67,12 +65,12 @@ func TestEveryCLIPlaysItsCases(t *testing.T) {
 	}
 }
 
-// agentCases is the table of what the real CLIs meet.
+// agentCases are all cases of TestRealAgents.
 func agentCases() []agentCase {
 	return append(append(workingCases(), refusedCases()...), cutCases()...)
 }
 
-// workingCases end with work done.
+// workingCases end with a change.
 func workingCases() []agentCase {
 	return []agentCase{
 		{
@@ -84,9 +82,9 @@ func workingCases() []agentCase {
 			state: "done", rule: "done", ending: "completed", outcome: "unverified", attempts: 1, check: edited,
 		},
 		{
-			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"}, only: butOpenCode,
+			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"}, only: exceptOpenCode,
 			state: "done", ending: "completed", outcome: "unverified", attempts: 1,
-			check: func(s *stand, r local.Result, last policy.Receipt) {
+			check: func(s *cliRig, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered, and what the empty answer cost", last.Rungs)
 				}
@@ -94,9 +92,9 @@ func workingCases() []agentCase {
 			},
 		},
 		{
-			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: butOpenCode,
+			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: exceptOpenCode,
 			state: "done", ending: "completed", outcome: "unverified", attempts: 2,
-			check: func(s *stand, r local.Result, last policy.Receipt) {
+			check: func(s *cliRig, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
 				}
@@ -112,7 +110,7 @@ func workingCases() []agentCase {
 		{
 			name: "runs the tests by the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
 			state: "done", ending: "completed", outcome: "unverified", attempts: 1,
-			check: func(s *stand, _ local.Result, last policy.Receipt) {
+			check: func(s *cliRig, _ local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || rung.Recovered || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
 					s.t.Errorf("rungs %+v, want one call of run_tests, which failed", last.Rungs)
 				}
@@ -134,7 +132,7 @@ func workingCases() []agentCase {
 	}
 }
 
-// refusedCases meet a provider that refuses.
+// refusedCases have a provider that refuses requests.
 func refusedCases() []agentCase {
 	return []agentCase{
 		{
@@ -144,7 +142,7 @@ func refusedCases() []agentCase {
 		{
 			name: "a refused key", scenario: "auth-401",
 			state: "stopped", rule: "auth", ending: "auth", outcome: "auth", attempts: 1,
-			check: func(s *stand, r local.Result, last policy.Receipt) {
+			check: func(s *cliRig, r local.Result, last policy.Receipt) {
 				if last.Limit == nil || last.Limit.Kind != "auth" || !last.Limit.ResetsAt.IsZero() {
 					s.t.Errorf("limit %+v, want auth", last.Limit)
 				}
@@ -154,11 +152,11 @@ func refusedCases() []agentCase {
 			},
 		},
 		{
-			// As an agent would that changes its own command line. OpenCode asks only for models that it knows.
-			name: "a model that is not the backend's", scenario: "edit-success", only: butOpenCode,
+			// Like an agent that changes its own command line. OpenCode asks only for models that it knows.
+			name: "a model that is not the backend's", scenario: "edit-success", only: exceptOpenCode,
 			backend: `argv: [bash, -c, 'c=$1; shift; exec "$c" "$${@/%MODEL/another-model}"', bash, CLI]`,
 			state:   "stopped", rule: "no_progress", ending: "crashed", attempts: 1,
-			check: func(s *stand, _ local.Result, last policy.Receipt) {
+			check: func(s *cliRig, _ local.Result, last policy.Receipt) {
 				if n := len(s.asked()); n > 0 {
 					s.t.Errorf("%d requests for a model that is not the backend's", n)
 				}
@@ -174,46 +172,46 @@ func refusedCases() []agentCase {
 func cutCases() []agentCase {
 	return []agentCase{
 		{
-			// That the third silence is the last is shown by TestTimeLimitsEndTheAgent (no restart here).
+			// Without restarts. TestTimeLimitsEndTheAgent tests the stop after the third silence.
 			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI, more: "policy: {restarts: {max: 0}}",
 			state: "stopped", ending: "timed_out", outcome: "silent", attempts: 1, check: ended,
 		},
 		{
-			// Codex prints nothing while its model speaks, for 15 s.
-			name: "a steady drip is no silence", scenario: "slow", set: map[string]string{"delay_ms": "1500"}, backend: "idle_timeout: 8s", only: "codex",
-			state: "stopped", ending: "completed", attempts: 1, check: func(*stand, local.Result, policy.Receipt) {},
+			// Codex prints nothing for 15 s, while its model's answer arrives.
+			name: "slow output is not silence", scenario: "slow", set: map[string]string{"delay_ms": "1500"}, backend: "idle_timeout: 8s", only: "codex",
+			state: "stopped", ending: "completed", attempts: 1, check: func(*cliRig, local.Result, policy.Receipt) {},
 		},
 		{
-			// Claude Code leaves a command in the background after fifteen seconds.
+			// Claude Code moves a command to the background after 15 s.
 			name: "a command that hangs", scenario: "hang-tool", backend: "timeout: 10s", sleeps: everyCLI, only: "claude gemini opencode",
 			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
 		},
 		{
-			// Codex asks its model what to do after ten seconds of a command.
+			// Codex asks its model again when a command takes more than 10 s.
 			name: "a command that hangs", scenario: "hang-tool", backend: "timeout: 8s", sleeps: everyCLI, only: "codex",
 			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
 		},
 		{
-			name: "an edit loop", scenario: "flipflop-loop", set: map[string]string{"edits": "60"}, only: butOpenCode,
+			name: "an edit loop", scenario: "flipflop-loop", set: map[string]string{"edits": "60"}, only: exceptOpenCode,
 			more:  "policy: {restarts: {max: 1}, severity: {min_edits: 4, min_repeats: 2, moderate_edits: 6, moderate_repeats: 4, severe_edits: 8, severe_repeats: 6, mild_cooldown: 0s, moderate_cooldown: 0s, severe_cooldown: 0s}}",
 			state: "stopped", ending: "killed", outcome: "edit_loop", attempts: 2,
-			check: func(s *stand, _ local.Result, last policy.Receipt) {
+			check: func(s *cliRig, _ local.Result, last policy.Receipt) {
 				if !strings.Contains(last.Detail, "severe edit loop") || last.Edits.Operations < 6 || last.Edits.MaxRepeatPath != "flip.txt" {
 					s.t.Errorf("%+v, %q; want it cut off as a severe loop over flip.txt", last.Edits, last.Detail)
 				}
 				if n := len(s.asked()); n >= 60 {
-					s.t.Errorf("%d requests: the loop came to its own end", n)
+					s.t.Errorf("%d requests: the loop ended by itself", n)
 				}
 			},
 		},
 		{
-			name: "a budget that is used up", scenario: "edit-loop", only: butOpenCode, more: "policy: {budget: {tokens_per_attempt: 2000}}",
+			name: "a budget that is used up", scenario: "edit-loop", only: exceptOpenCode, more: "policy: {budget: {tokens_per_attempt: 2000}}",
 			state: "stopped", ending: "turn_limit", attempts: 1,
-			check: func(s *stand, r local.Result, last policy.Receipt) {
-				said := strings.ToLower(fmt.Sprint(last.Final, last.Detail, last.Reasons, r.Reasons))
+			check: func(s *cliRig, r local.Result, last policy.Receipt) {
+				text := strings.ToLower(fmt.Sprint(last.Final, last.Detail, last.Reasons, r.Reasons))
 				for _, others := range []string{"credit balance", "usage limit", "quota", "payment"} {
-					if strings.Contains(said, others) {
-						s.t.Errorf("the budget is told in the words of the CLI: %s", said)
+					if strings.Contains(text, others) {
+						s.t.Errorf("the CLI reports the budget as its provider's limit: %s", text)
 					}
 				}
 				if !strings.Contains(last.Budget, "tokens of its budget of 2000") || last.Limit != nil {
@@ -228,9 +226,9 @@ func cutCases() []agentCase {
 }
 
 // edited checks the receipt of a small piece of work.
-func edited(s *stand, r local.Result, last policy.Receipt) {
+func edited(s *cliRig, r local.Result, last policy.Receipt) {
 	s.greets(r)
-	if len(last.RefusedHosts) > 0 { // what a CLI asks for by itself is switched off
+	if len(last.RefusedHosts) > 0 { // the configuration turns off the CLIs' own requests
 		s.t.Errorf("the proxy refused %q, which no user asked for", last.RefusedHosts)
 	}
 	t := last.Tokens
@@ -243,18 +241,17 @@ func edited(s *stand, r local.Result, last policy.Receipt) {
 	}
 	for _, q := range s.asked() {
 		if q.Model != s.cli.model {
-			s.t.Errorf("the model asked for is %q, want %q", q.Model, s.cli.model)
+			s.t.Errorf("the request's model is %q, want %q", q.Model, s.cli.model)
 		}
-		if strings.Contains(string(q.Body), `"web_search"`) { // which Codex offers by default
-			s.t.Errorf("the provider is offered to search the web: %s", q.Body)
+		if strings.Contains(string(q.Body), `"web_search"`) { // Codex offers it by default
+			s.t.Errorf("the request offers web search to the provider: %s", q.Body)
 		}
 	}
 }
 
-// usedUp checks that a usage limit is known with its reset, was not waited for and
-// counts against the account. The provider tells how long to wait, so a machine
-// that is slow to read it moves the reset a little.
-func usedUp(s *stand, r local.Result, last policy.Receipt) {
+// usedUp checks that Pawl recorded the usage limit with its reset, did not wait, and counted it for the account. The
+// provider sends a duration instead of a time, so the reset is a little later on a slow machine.
+func usedUp(s *cliRig, r local.Result, last policy.Receipt) {
 	asked := s.asked()
 	if last.Limit == nil || len(asked) == 0 || len(asked) > 3 {
 		s.t.Fatalf("limit %+v after %d requests", last.Limit, len(asked))
@@ -270,19 +267,19 @@ func usedUp(s *stand, r local.Result, last policy.Receipt) {
 	}
 }
 
-// ended checks that an attempt was ended at its bound.
-func ended(s *stand, _ local.Result, last policy.Receipt) {
+// ended checks that Pawl ended the attempt at its time limit.
+func ended(s *cliRig, _ local.Result, last policy.Receipt) {
 	if !strings.Contains(strings.Join(last.Reasons, "\n"), "killed") || last.AgentMS > (10*time.Minute).Milliseconds() {
-		s.t.Errorf("%d ms, %q; want it killed at its bound", last.AgentMS, last.Reasons)
+		s.t.Errorf("%d ms, %q; want it killed at its time limit", last.AgentMS, last.Reasons)
 	}
 	if len(s.asked()) == 0 {
 		s.t.Log("the machine was so busy that the agent had not asked its model yet")
 	}
 }
 
-// resumed checks that the second attempt continued the session of the first: the
-// model was given that conversation, and the receipt counts its own tokens only.
-func resumed(s *stand, r local.Result, last policy.Receipt) {
+// resumed checks that the second attempt continued the session of the first one. The model gets the earlier
+// conversation, and the receipt counts only the second attempt's tokens.
+func resumed(s *cliRig, r local.Result, last policy.Receipt) {
 	s.has(r, "turn1.txt", "turn 1\n")
 	s.has(r, "turn2.txt", "turn 2\n")
 	all, _ := s.attempts(r)
@@ -295,15 +292,14 @@ func resumed(s *stand, r local.Result, last policy.Receipt) {
 	asked := s.asked()
 	body := string(asked[len(asked)-1].Body)
 	if !strings.Contains(body, "turn1.txt") || !strings.Contains(body, "turn2.txt") || strings.Count(body, "Make the change in the files of the current directory") != 2 {
-		s.t.Errorf("the last of %d requests does not hold the earlier conversation", len(asked))
+		s.t.Errorf("the last of %d requests does not contain the earlier conversation", len(asked))
 	}
 }
 
-// switched checks that the effort of the backend reached the provider, and the
-// escalated one after the verification failed.
-func switched(s *stand, r local.Result, last policy.Receipt) {
+// switched checks that the provider gets the backend's effort first, and the escalated effort after verification failed.
+func switched(s *cliRig, r local.Result, last policy.Receipt) {
 	own, high := "medium", "high"
-	if s.cli.kind == "gemini" { // tokens of its thinking budget
+	if s.cli.kind == "gemini" { // its effort is a number of thinking tokens
 		own, high = "8192", "24576"
 	}
 	var got []string
@@ -320,8 +316,7 @@ func switched(s *stand, r local.Result, last policy.Receipt) {
 	}
 }
 
-// TestRealAgents drives the real CLIs through the built binary, in the
-// sandbox, against a provider that plays one scenario each.
+// TestRealAgents runs the real CLIs with the built binary, in the sandbox. Their provider plays one scenario per case.
 func TestRealAgents(t *testing.T) {
 	modules(t)
 	t.Parallel()
@@ -345,7 +340,7 @@ func TestRealAgents(t *testing.T) {
 	both.Wait()
 }
 
-// atATime runs everything, so many at the same time.
+// atATime runs all functions, up to most of them at the same time.
 func atATime(most int, all []func()) {
 	var group sync.WaitGroup
 	free := make(chan struct{}, most)
@@ -375,6 +370,6 @@ func (c agentCase) play(t *testing.T, cli realCLI) {
 		t.Errorf("ending %s, outcome %s; want %s, %s", last.Ending, last.Outcome, c.ending, c.outcome)
 	}
 	c.check(s, r, last.Receipt)
-	s.nobody()
+	s.noProcessLeft()
 	t.Logf("%d attempts, the last took %d ms", len(r.Attempts), last.AgentMS)
 }

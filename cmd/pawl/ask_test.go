@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// askingLives starts a server whose agent answers, plans and works. Its first life ends at a crash point.
+// askingLives starts a server whose agent answers, plans and works. The first server process dies at a crash point.
 func askingLives(t *testing.T, at string) *lives {
 	t.Helper()
 	l := newLives(t, map[string]string{"a.txt": "one\n"})
@@ -26,23 +26,23 @@ func askingLives(t *testing.T, at string) *lives {
 	return l
 }
 
-// killed waits for the end of the first life.
+// killed waits until the first server process is dead.
 func (l *lives) killed() {
 	l.T.Helper()
 	l.Await("the kill", func() bool { return len(l.Died()) == 1 })
 }
 
-// settledAs waits until a thread has ended and its status comment says how.
-func (l *lives) settledAs(n int, headline string) thread.State {
+// endsAs waits until a thread has ended and its status comment says how.
+func (l *lives) endsAs(n int, headline string) thread.State {
 	l.T.Helper()
 	name := testrig.ThreadName(n)
-	return l.settled(headline, testrig.Patience, func(states map[string]thread.State) bool {
+	return l.awaitIdle(headline, testrig.Patience, func(states map[string]thread.State) bool {
 		s := states[name]
 		return !s.Open() && s.Acts["comment:status"].Done && strings.Contains(l.StatusComment(n), headline)
 	})[name]
 }
 
-func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
+func TestAnswerIsPostedOnceDespiteKills(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"attempt_logged", "agent_done", "attempt_ending", "attempt_ended", "act_begun", "comment_written", "comment_written:2", "act_logged:3"} {
 		t.Run(at, func(t *testing.T) {
@@ -53,9 +53,9 @@ func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
 			l.Must(err)
 			l.Writes(n, testrig.Writer, "/pawl ask Where?")
 			l.killed()
-			l.settledAs(n, "Answered")
-			if said := l.CommentsWith(n, testrig.AnAnswer); len(said) != 1 {
-				t.Errorf("the answers are %+v, want one", said)
+			l.endsAs(n, "Answered")
+			if answers := l.CommentsWith(n, testrig.AnAnswer); len(answers) != 1 {
+				t.Errorf("the answers are %+v, want one", answers)
 			}
 			if pulls := l.World.Pulls(testrig.Repo); l.Refs() != before || len(pulls) != 0 {
 				t.Errorf("the references are %s, want %s; pull requests %+v", l.Refs(), before, pulls)
@@ -64,8 +64,8 @@ func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
 	}
 }
 
-// A plan is worked off once, by the text that it had when the work began.
-func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
+// A plan is carried out once. Edits after the work began have no effect.
+func TestPlanIsCarriedOutOnceDespiteKills(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"attempt_logged:2", "agent_done:2", "push_begun", "pull_opened"} {
 		t.Run(at, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 			n, err := l.World.OpenIssue(testrig.Repo, testrig.Writer, "Numbers", "More of them.")
 			l.Must(err)
 			l.Writes(n, testrig.Writer, "/pawl plan")
-			l.settledAs(n, "Plan waits")
+			l.endsAs(n, "Plan waits")
 			plan := l.CommentsWith(n, testrig.APlan)[0]
 			edits := func(to string) {
 				l.Must(l.World.EditComment(testrig.Repo, plan.ID, testrig.Writer, strings.Replace(plan.Body, "add three", to, 1)))
@@ -83,7 +83,7 @@ func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 			l.Writes(n, testrig.Writer, "/pawl go")
 			l.killed()
 			edits("add too late")
-			for _, a := range l.settledAs(n, "Ready for review").Attempts[1:] {
+			for _, a := range l.endsAs(n, "Ready for review").Attempts[1:] {
 				if !strings.Contains(a.Plan, "add thirty") {
 					t.Errorf("attempt %d worked by %q, want the plan with thirty", a.N, a.Plan)
 				}
@@ -96,7 +96,7 @@ func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 	}
 }
 
-// Each real CLI answers: what it says is posted, and the file that it writes in spite of its prompt reaches nothing.
+// Pawl posts each real CLI's answer, and discards the file that the CLI writes against its instructions.
 func TestEveryCLIAnswersAQuestion(t *testing.T) {
 	t.Parallel()
 	for _, cli := range realCLIs() {
@@ -114,13 +114,13 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 			}
 			got := attempts[0].Receipt
 			if !slices.Contains(got.LeftOut, "hello.txt (thrown away)") || len(r.World.Pulls(testrig.Repo)) != 0 {
-				t.Errorf("%q are left out, want the file thrown away", got.LeftOut)
+				t.Errorf("%q are left out, want the file discarded", got.LeftOut)
 			}
-			if said := r.CommentsWith(n, testrig.AnAnswer); len(said) != 1 || got.Final == "" || !strings.Contains(said[0].Body, got.Final) {
-				t.Errorf("the answers are %+v, want one with %q", said, got.Final)
+			if answers := r.CommentsWith(n, testrig.AnAnswer); len(answers) != 1 || got.Final == "" || !strings.Contains(answers[0].Body, got.Final) {
+				t.Errorf("the answers are %+v, want one with %q", answers, got.Final)
 			}
 			if !slices.ContainsFunc(s.asked(), func(q fakeprovider.Request) bool { return strings.Contains(string(q.Body), "Where is the greeting?") }) {
-				t.Error("no request to the model holds the question")
+				t.Error("no request to the model contains the question")
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestWorkWithSecretsIsNotCommittedAndAPersonIsTold(t *testing.T) {
+func TestSecretsAreNotPushedAndAreReported(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['true']\n"})
 	key := "AKIA" + strings.Repeat("Q", 16)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// asker is an agent that asks its model until it is refused, and waits while $CTRL/hold is there.
+// asker is an agent that calls its model until a call is refused. It pauses while $CTRL/hold exists.
 const asker = `cat > /dev/null
 n=0
 ask() {
@@ -32,11 +32,10 @@ echo refused >&2
 exit 1
 `
 
-// What an attempt used is known to the node that takes it over, in the receipt and
-// in the budget of the day. A node that is killed while its agent calls the model
-// loses the call in flight, and at most the one before, whose answer the agent had
-// a moment before it was counted.
-func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
+// The node that takes over a killed node's thread counts the tokens of the killed attempt, in the receipt and in the
+// daily budget. At most two calls are lost: the call in flight, and the call before it, because the agent gets an answer
+// a moment before it is counted.
+func TestDailyBudgetSurvivesANodeKill(t *testing.T) {
 	t.Parallel()
 	const aCall = 1234 // tokens, by the fake provider
 	const budget, lost = 50 * aCall, 2 * aCall
@@ -49,7 +48,7 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	c.Config += fmt.Sprintf("policy: {budget: {tokens_per_thread_per_day: %d}}\n", budget)
 	used := func() (n int64) {
 		for _, q := range provider.Requests() {
-			if q.Method == http.MethodPost { // a server that starts asks for the models, which costs nothing
+			if q.Method == http.MethodPost { // a starting server lists the models, which is free
 				n += aCall
 			}
 		}
@@ -79,10 +78,10 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	before := used()
 	c.Must(os.Remove(filepath.Join(c.Ctrl(), "hold")))
 	c.Await("the pause", paused(2))
-	c.Writes(n, testrig.Writer, "/pawl retry") // nobody can ask past it
+	c.Writes(n, testrig.Writer, "/pawl retry") // does not override the budget
 	c.Await("the command", func() bool { return len(c.State(n).Feedback) == 2 })
 	if !paused(2)() {
-		t.Errorf("after a command: %+v, want the pause to hold", c.State(n).Decision)
+		t.Errorf("after a command: %+v, want the pause to continue", c.State(n).Decision)
 	}
 	tokens := func(a thread.Attempt) int64 { return a.Receipt.Tokens.Input + a.Receipt.Tokens.Output }
 	killed, second := c.State(n).Attempts[0], c.State(n).Attempts[1]
@@ -93,9 +92,9 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 		t.Errorf("the next attempt is %+v, want a pause after %d tokens\n%s", second.Receipt, used()-before, c.Left("codes"))
 	}
 	if sum := tokens(killed) + tokens(second); sum < budget || sum >= budget+aCall {
-		t.Errorf("the receipts tell of %d tokens, want less than a call beyond the budget of %d", sum, budget)
+		t.Errorf("the receipts count %d tokens, want less than a call beyond the budget of %d", sum, budget)
 	}
-	// But a person may allow as much once more.
+	// /pawl raise allows the same budget again.
 	before = used()
 	c.Writes(n, testrig.Writer, "/pawl raise")
 	c.Await("the next pause", paused(3))
@@ -103,6 +102,6 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 		t.Errorf("the provider counted %d more tokens, want less than a call beyond the budget of %d", more, budget)
 	}
 	if codes := c.Left("codes"); strings.Count(codes, " 200\n") < 2*budget/aCall {
-		t.Errorf("the agent was answered\n%s", codes)
+		t.Errorf("the agent got these status codes\n%s", codes)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// Threads that are begun at once pass no cap together; those without room wait, say
-// why, and go on when the operator has raised the cap.
-func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
+// Threads that start at the same time do not exceed the cap together. The other threads wait, report the reason, and
+// continue after the operator raised the cap.
+func TestDailyCapBoundsManyNewThreads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -36,16 +36,16 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	r.Await("five threads to wait", func() bool { return len(in("waiting", "cap")) == 5 && len(in("done", "done")) == 3 })
 	one := in("waiting", "cap")[0]
 	if why := strings.Join(one.Reasons, "; "); !strings.Contains(why, "3 attempts on this repository in 24 hours; its limit is 3; the oldest of its attempts leaves that window at ") {
-		t.Errorf("it waits because %s", why)
+		t.Errorf("the reason of the wait is %s", why)
 	}
 	var n int
 	fmt.Sscanf(one.Thread, testrig.Repo+"#%d", &n)
 	r.Must(r.Says(n, testrig.Writer, "/pawl resume")())
 	r.Settle()
 	if got := r.Calls(); got != 3 {
-		t.Errorf("%d attempts after somebody asked to resume, want 3", got)
+		t.Errorf("%d attempts after /pawl resume, want 3", got)
 	}
-	// One comment and one check run say so, and the log tells the operator.
+	// One comment and one check run tell users about the cap, and the log tells the operator.
 	fmt.Sscanf(in("done", "done")[0].Thread, testrig.Repo+"#%d", &n)
 	pull := r.PullOf(n)
 	r.Must(r.Says(pull, testrig.Writer, "Please add another word to a.txt.")())
@@ -53,10 +53,10 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	r.Settle()
 	all := slices.DeleteFunc(r.World.Comments(testrig.Repo, n), func(c fakegithub.Comment) bool { return c.Author != "pawl[bot]" })
 	if len(all) != 1 || !strings.Contains(all[0].Body, "its limit is 3") || !strings.Contains(all[0].Body, "Pawl continues as soon as it can") {
-		t.Errorf("Pawl's comments on #%d are %+v, want one that says so", n, all)
+		t.Errorf("Pawl's comments on #%d are %+v, want one about the cap", n, all)
 	}
 	if log := r.Log.String(); !strings.Contains(log, `"rule":"cap"`) {
-		t.Errorf("the log does not tell of the cap\n%s", log)
+		t.Errorf("the log does not mention the cap\n%s", log)
 	}
 	if day := r.Status().Day; day.Attempts != 3 || day.MaxAttempts != 500 {
 		t.Errorf("status says %+v", day)
@@ -86,7 +86,7 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	r.Config = config
-	// As if the time of their next look had come.
+	// Wake the threads now, as if their timers had expired.
 	_, err := r.Database().ExecContext(t.Context(), "UPDATE threads SET wake_at = 1 WHERE wake_at > 0")
 	r.Must(err)
 	r.Start()

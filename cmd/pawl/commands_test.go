@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// pawl runs the binary to its end and returns its exit code and what it wrote.
+// pawl runs the binary to its end and returns its exit code and output.
 func pawl(t *testing.T, dir string, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testrig.Program, args...)
@@ -40,7 +40,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// desk is a folder with what the commands of TestExitCodes read.
+// desk is a folder with the input files of TestExitCodes.
 func desk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,8 +67,8 @@ func desk(t *testing.T) string {
 	return dir
 }
 
-// Each command is asked once for each way in which it ends; DIR is a desk. Results belong on standard output, errors on
-// standard error, and neither can drive a terminal.
+// TestExitCodes runs each command once for each way in which it can end. DIR stands for a desk. Results belong on
+// standard output and errors on standard error. Neither may contain terminal control characters.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestExitCodes(t *testing.T) {
 		{"replay ../../testdata/trails/usage-limit-loop.log DIR/none", exitFailed, "no such file"},
 		{"replay --cli plain DIR/text", exitDone, ""},
 
-		{"run", exitUsage, "say what to do"},
+		{"run", exitUsage, "give the task with"},
 		{"run --task a --task-file b", exitUsage, "either --task or --task-file"},
 		{"run --task a --backend nonsense --repo DIR", exitUsage, "nonsense"},
 		{"run --task a --verify= --repo DIR", exitUsage, "--verify is empty"},
@@ -148,26 +148,26 @@ func TestExitCodes(t *testing.T) {
 			var out, errs strings.Builder
 			c.says = strings.ReplaceAll(c.says, "DIR", dir)
 			code := run(strings.Fields(strings.ReplaceAll(c.args, "DIR", dir)), &out, &errs)
-			said, other := out.String(), errs.String()
+			text, other := out.String(), errs.String()
 			if code != exitDone {
-				said, other = other, said
+				text, other = other, text
 			}
-			if code != c.code || !strings.Contains(said, c.says) {
-				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.says, said)
+			if code != c.code || !strings.Contains(text, c.says) {
+				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.says, text)
 			}
-			if other != "" || strings.Contains(said, "\x1b") {
-				t.Errorf("on the wrong stream: %q; or it drives a terminal: %q", other, said)
+			if other != "" || strings.Contains(text, "\x1b") {
+				t.Errorf("on the wrong stream: %q; or with control characters: %q", other, text)
 			}
 		})
 	}
 }
 
-// One rule for every command: --config wins, then pawl.yml of the current folder. A folder without it is as before. Not
-// parallel, as it changes the current folder.
-func TestTheConfigurationOfTheCurrentFolder(t *testing.T) {
+// Every command uses --config, or pawl.yml in the current folder if --config is missing. The test is not parallel
+// because it changes the current folder.
+func TestConfigurationOfTheCurrentFolder(t *testing.T) {
 	dir := desk(t)
 	t.Chdir(dir)
-	// This configuration names itself in errors, and a backend that there is not.
+	// The paths and the backend in this file do not exist, so errors show which file was read.
 	write(t, "pawl.yml", "github: {app: {integration_id: 1, webhook_secret: 0123456789abcdef, private_key_file: app.pem}}\n"+
 		"database: sqlite:pawl.db\nsandbox: {mode: none, read_only: [/none/here]}\nbackends: [{name: mine, kind: command, argv: [/none/mine]}]\n")
 	git := func(args ...string) {
@@ -216,21 +216,21 @@ func TestTheConfigurationOfTheCurrentFolder(t *testing.T) {
 	}
 }
 
-func TestTheOnlyBackendOfAFileIsTheUsualOne(t *testing.T) {
+func TestOnlyConfiguredBackendIsTheDefault(t *testing.T) {
 	for want, all := range map[string][]config.Backend{
 		"mine":       {{Name: "mine"}},
 		config.Codex: {{Name: "mine"}, {Name: config.Codex}},
 	} {
 		if got := usualBackend(all); got != want {
-			t.Errorf("of %v it is %s, want %s", all, got, want)
+			t.Errorf("of %v the default is %s, want %s", all, got, want)
 		}
 	}
 	if got := usualBackend(nil); got != config.Codex {
-		t.Errorf("without a file it is %s", got)
+		t.Errorf("without a file the default is %s", got)
 	}
 }
 
-func TestDoctorReportsARefusedConfigurationAndFails(t *testing.T) {
+func TestDoctorReportsAnInvalidConfiguration(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
 	code := run([]string{"doctor", "--config", filepath.Join(desk(t), "junk.yml")}, &out, &errs)
@@ -239,8 +239,8 @@ func TestDoctorReportsARefusedConfigurationAndFails(t *testing.T) {
 	}
 }
 
-// pawl inspect reports on input that it does not understand, and fails.
-func TestInspectFailsWhereItCannotRead(t *testing.T) {
+// pawl inspect prints a report about unknown input, and fails.
+func TestInspectFailsOnUnknownInput(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
 	code := run([]string{"inspect", "--json", filepath.Join(desk(t), "text")}, &out, &errs)
@@ -253,8 +253,8 @@ func TestInspectFailsWhereItCannotRead(t *testing.T) {
 	}
 }
 
-// A user's policy decides what is severe.
-func TestInspectTakesTheSeverityOfAConfiguration(t *testing.T) {
+// The configuration's policy decides which edit loops are severe.
+func TestInspectUsesTheConfiguredSeverity(t *testing.T) {
 	t.Parallel()
 	edit := func(i int) string {
 		const change = `{"type":"tool_use","id":"%d","name":"Edit","input":{"file_path":"/r/a.go","old_string":"%d","new_string":"%d"}}`
@@ -291,7 +291,7 @@ func TestDoctorAsJSON(t *testing.T) {
 	if first := report["checks"][0]; first.Check != "configuration" || first.State != "ok" {
 		t.Errorf("the first check is %+v, want that the configuration is ok", first)
 	}
-	// The key is none.
+	// The private key is invalid.
 	if code != exitFailed || !strings.Contains(errs.String(), "checks failed; see the hints above") {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
@@ -306,11 +306,11 @@ func TestVersionAsJSON(t *testing.T) {
 		t.Fatalf("exit code %d, %q: %v", code, out.String(), err)
 	}
 	if v.Version == "" || !strings.HasPrefix(v.Go, "go1.") {
-		t.Errorf("%+v, want a version, and that of Go", v)
+		t.Errorf("%+v, want Pawl's version and Go's version", v)
 	}
 }
 
-func TestAReportCannotDriveATerminal(t *testing.T) {
+func TestReportsContainNoTerminalControls(t *testing.T) {
 	t.Parallel()
 	const hostile = "the judge said \x1b]0;owned\x07\x1b[2J\u202egnorw"
 	var out, errs strings.Builder
@@ -320,9 +320,9 @@ func TestAReportCannotDriveATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	run([]string{"inspect", filepath.Join(t.TempDir(), hostile)}, io.Discard, &errs)
-	for _, said := range []string{out.String(), errs.String()} {
-		if strings.ContainsAny(said, "\x1b\x07\u202e") || !strings.Contains(said, "the judge said") {
-			t.Errorf("%q", said)
+	for _, text := range []string{out.String(), errs.String()} {
+		if strings.ContainsAny(text, "\x1b\x07\u202e") || !strings.Contains(text, "the judge said") {
+			t.Errorf("%q", text)
 		}
 	}
 }

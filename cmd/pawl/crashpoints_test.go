@@ -22,27 +22,27 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// laterVisits are points that are passed at different moments; each point's first
-// visit is tested anyway.
+// laterVisits are points where a later visit happens in another situation than the first. Every point's first visit is
+// tested as well.
 var laterVisits = []string{
 	"commit:12", "committed_rows:25", "event_appended:5", "claimed:2", "act_begun:3", "act_logged:3", "check_created:3",
 	"pushed:2", "attempt_ending:2", "comment_written:2",
 }
 
-// soon are points after which the next server's clock is the true one, as it is for
-// users. After the other points the clock jumps over the lease of the dead server.
+// soon are points after which the next server uses the real time. After the other points the test's clock skips the dead
+// server's lease.
 var soon = []string{
 	"received", "stored", "delivery_claimed", "event_appended", "claimed", "probe_acquired", "attempt_logged", "cloned",
 	"agent_started", "agent_done", "push_begun", "pushed", "attempt_ending", "attempt_ended", "pull_begun", "decided", "act_logged",
 }
 
-// goOnWithin is how soon a thread goes on after a crash at the latest: the lease
-// of the dead server, 30 s, and room for a start and a sweep.
-const goOnWithin = time.Minute
+// continueWithin is the longest time from a crash until the thread continues: the dead server's lease of 30 s, a start and a
+// sweep.
+const continueWithin = time.Minute
 
 var crashPoint = regexp.MustCompile(`\bcrash\.Point\("(\w+)"\)`)
 
-// crashPoints are all points in the sources, in the order of their names.
+// crashPoints returns the names of all crash points in the sources, sorted.
 func crashPoints(t *testing.T) (all []string) {
 	t.Helper()
 	calls, sources := 0, os.DirFS("../..")
@@ -79,7 +79,7 @@ var buildCrash = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// crashBinary is the program with its crash points.
+// crashBinary returns the path of the program with crash points.
 func crashBinary(t *testing.T) string {
 	t.Helper()
 	needs.All(t, "a server that kills itself")
@@ -90,8 +90,7 @@ func crashBinary(t *testing.T) string {
 	return path
 }
 
-// lives is a rig whose server dies at the points of a plan, one for each of its
-// first lives, and is started again.
+// lives is a rig whose server dies at each crash point of a plan, in order, and is restarted each time.
 type lives struct {
 	*rig
 	*crashtest.Lives
@@ -118,23 +117,22 @@ func newLives(t *testing.T, files map[string]string, plan ...string) *lives {
 	return l
 }
 
-// begin writes the configuration and starts the first life.
+// begin writes the configuration and starts the first server process.
 func (l *lives) begin() {
 	l.T.Helper()
 	l.File()
 	l.Begin()
 }
 
-// settled waits until a server serves, every delivery is handled, every run has
-// ended and cond holds; it returns the threads.
-func (l *lives) settled(what string, within time.Duration, cond func(map[string]thread.State) bool) map[string]thread.State {
+// awaitIdle waits until a server runs, every delivery is handled, and cond is true. It returns the threads.
+func (l *lives) awaitIdle(what string, within time.Duration, cond func(map[string]thread.State) bool) map[string]thread.State {
 	l.T.Helper()
 	before := -1
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
 		l.Serving()
 		now := len(l.World.Deliveries())
 		l.Must(l.World.WaitDelivered(l.T.Context()))
-		missed := len(l.Missed()) // before the states, which it may still change
+		missed := len(l.Missed()) // read before the states: a missed delivery can still change them
 		states, ok := l.States()
 		quiet := now == before && missed == 0
 		if ok && quiet && cond(states) {
@@ -147,7 +145,7 @@ func (l *lives) settled(what string, within time.Duration, cond func(map[string]
 	}
 }
 
-// edits is how many attempts of a thread ended with work on the branch.
+// edits counts a thread's attempts that ended with a change.
 func edits(s thread.State) (n int) {
 	for _, a := range s.Attempts {
 		if a.Receipt.Outcome == policy.WorkUnverified {
@@ -157,32 +155,32 @@ func edits(s thread.State) (n int) {
 	return n
 }
 
-// diligent is an agent that adds a line and leaves a process behind that nobody
-// sees. It needs nothing outside the checkout.
+// diligent is an agent that adds a line and leaves a background process in another session. It needs nothing outside the
+// checkout.
 func diligent(nap, work string) string {
 	return "cat > /dev/null\n(setsid sleep " + nap + " > /dev/null 2>&1 &)\nsleep " + work + "\necho \"line $(wc -l < a.txt)\" >> a.txt\n"
 }
 
-// diligent makes that the agent, in the sandbox or out of it.
+// diligent configures that agent, in the sandbox or without it.
 func (r *rig) diligent(boxed bool, nap, work string) {
 	r.T.Helper()
 	r.Agent(diligent(nap, work), "")
-	if boxed { // where $CTRL is not
+	if boxed { // $CTRL does not exist in the sandbox
 		r.Config += "sandbox: {mode: auto}\n"
 		r.Must(os.WriteFile(r.Dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(nap, work)), 0o700))
 	}
 }
 
-func TestWhereverTheProcessIsKilledNothingIsLostAndNothingDoubled(t *testing.T) {
+func TestKillsLoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
 	points := append(crashPoints(t), laterVisits...)
-	// Two at a time, as each keeps a processor at work.
+	// Two points are tested at a time, because each test uses a whole processor.
 	const rows = 2
 	for row := range rows {
 		t.Run(fmt.Sprint("row ", row+1), func(t *testing.T) {
 			t.Parallel()
 			for i, point := range points {
-				if i/2%rows == row { // each has points in and out of the sandbox
+				if i/2%rows == row { // each row has points with and without the sandbox
 					t.Run(point, func(t *testing.T) { killedAt(t, point, i) })
 				}
 			}
@@ -190,11 +188,10 @@ func TestWhereverTheProcessIsKilledNothingIsLostAndNothingDoubled(t *testing.T) 
 	}
 }
 
-// killedAt plays an issue with a command, a question and another command, while
-// the server is killed at a point.
+// killedAt plays an issue with a command, a question and another command. The server is killed at the point.
 func killedAt(t *testing.T, point string, i int) {
 	plan := []string{point}
-	if point == "interrupting" { // which only follows another death
+	if point == "interrupting" { // a server visits it only after an earlier server died
 		plan = []string{"agent_started", point}
 	}
 	l := newLives(t, map[string]string{
@@ -204,41 +201,46 @@ func killedAt(t *testing.T, point string, i int) {
 	if slices.Contains(soon, point) {
 		l.Pause = 0
 	}
-	stops, work := point == "stopping" || point == "queue_stopped" || point == "shutdown", "0.1"
-	if stops {
-		work = "3" // so that the stop meets it at work
+	stops, steers, work := point == "stopping" || point == "queue_stopped" || point == "shutdown", point == "steered", "0.1"
+	if stops || steers {
+		work = "3" // the agent must still work when the stop or the text arrives
 	}
 	nap := testrig.Nap(i)
 	l.diligent(i%2 == 1, nap, work)
 	l.begin()
 	l.Serving()
 	n := l.Solve("A line", "Please add a line to a.txt.")
-	if stops {
+	if stops || steers {
 		l.Await("the agent at work", func() bool { return l.Below("sleep\x00"+nap) > 0 })
+	}
+	if stops {
 		l.Must(l.Serving().Process.Signal(syscall.SIGTERM))
+	}
+	if steers {
+		l.Writes(n, testrig.Writer, "/pawl steer write it at the end")
 	}
 	worked := func(attempts int) func(map[string]thread.State) bool {
 		return func(states map[string]thread.State) bool { return edits(states[testrig.ThreadName(n)]) >= attempts }
 	}
-	l.settled("the first line", testrig.Patience, worked(1))
+	l.awaitIdle("the first line", testrig.Patience, worked(1))
 	l.Writes(n, testrig.Writer, "/pawl status")
 	l.Writes(n, testrig.Writer, "/pawl solve one more line")
-	states := l.settled("the second line", testrig.Patience, worked(2))
+	states := l.awaitIdle("the second line", testrig.Patience, worked(2))
 	died := l.Died()
 	if len(died) != len(plan) || !strings.HasPrefix(point, died[len(died)-1].Point) {
 		t.Fatalf("the server died at %v, want at %s", died, point)
 	}
 	l.Invariants(states, testrig.Repo)
-	wentOn(t, l.Events(n), died[len(died)-1], l.Pause == 0)
+	continued(t, l.Events(n), died[len(died)-1], l.Pause == 0)
 	l.finished(states[testrig.ThreadName(n)], n)
 	if left := l.Below("sleep\x00" + nap); left > 0 {
 		t.Errorf("%d processes of agents are left", left)
 	}
 }
 
-// wentOn checks that a thread went on soon after a death, by the clock of the
-// servers, where its log says that there was something to do, or the test knows it.
-func wentOn(t *testing.T, events []thread.Event, d crashtest.Death, pending bool) {
+// continued checks that a thread continued within continueWithin after a server's death, by the servers' clock. It checks only
+// threads whose log shows open work, or for which the test sets pending.
+func continued(t *testing.T, events []thread.Event, d crashtest.Death, pending bool) {
 	t.Helper()
 	before := slices.IndexFunc(events, func(e thread.Event) bool { return e.At.After(d.At) })
 	s, err := thread.Fold(events[:max(before, 0)])
@@ -249,15 +251,15 @@ func wentOn(t *testing.T, events []thread.Event, d crashtest.Death, pending bool
 		return
 	}
 	for _, e := range events[max(before, 0):] {
-		// What Pawl's own push brings says nothing of whether the thread goes on.
+		// These events come from Pawl's own push and do not show that the thread continued.
 		if e.At.After(d.At) && e.Kind != thread.KindIgnored && e.Kind != thread.KindThread {
-			if late := e.At.Sub(d.At); late > goOnWithin {
-				t.Errorf("killed at %q: %s came after %s, want %s", d.Point, e.Kind, late, goOnWithin)
+			if late := e.At.Sub(d.At); late > continueWithin {
+				t.Errorf("killed at %q: %s came after %s, want %s", d.Point, e.Kind, late, continueWithin)
 			}
 			return
 		}
 	}
-	t.Errorf("killed at %q: the thread did not go on", d.Point)
+	t.Errorf("killed at %q: the thread did not continue", d.Point)
 }
 
 // finished checks that a thread ended as if nothing had gone wrong.
@@ -266,7 +268,7 @@ func (l *lives) finished(s thread.State, n int) {
 	if s.Decision == nil || s.Decision.Action != policy.DoDone {
 		l.T.Errorf("the run ended with %+v, want done", s.Decision)
 	}
-	pull := l.World.Pulls(testrig.Repo)[0] // Invariants has seen that there is one
+	pull := l.World.Pulls(testrig.Repo)[0] // Invariants checks that it exists
 	by := fmt.Sprintf("attempt %d by", s.Attempts[len(s.Attempts)-1].N)
 	if pull.Pull.Draft || len(pull.Pull.Asked) != 1 || !strings.Contains(pull.Body, by) {
 		l.T.Errorf("the pull request is %+v, want it ready and by %q", pull, by)
@@ -290,7 +292,7 @@ func (l *lives) finished(s thread.State, n int) {
 	}
 }
 
-func TestTheOrdinaryProgramHasNoCrashPoints(t *testing.T) {
+func TestOrdinaryBuildHasNoCrashPoints(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile(testrig.Program)
 	if err != nil {
@@ -298,7 +300,7 @@ func TestTheOrdinaryProgramHasNoCrashPoints(t *testing.T) {
 	}
 	for _, name := range []string{"PAWL_CRASH_AT", "PAWL_PAUSE_AT", "PAWL_CRASH_RANDOM", "PAWL_CRASH_CLOCK"} {
 		if bytes.Contains(program, []byte(name)) {
-			t.Errorf("it knows %s", name)
+			t.Errorf("the program contains %s", name)
 		}
 	}
 }

@@ -45,10 +45,9 @@ func demoCommand() *cobra.Command {
 	return cmd
 }
 
-// The demo's names.
 const (
-	demoRepo   = "acme/widgets"
-	demoPerson = "ada"
+	demoRepo = "acme/widgets"
+	demoUser = "ada"
 	// demoRemark is the comment that the incident's agent posts with a user's token.
 	demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
 	demoRounds = 12 // rounds of the incident. The real one had 1,249.
@@ -108,7 +107,7 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)
 		cfg.Sandbox.Mode = config.SandboxNone
 	} else if _, err := server.OpenSandbox(ctx, cfg.Sandbox, ""); err != nil {
-		d.say("Note: the agent reaches whatever this machine reaches (%v).\n", err)
+		d.say("Note: the agent has this machine's network access (%v).\n", err)
 		cfg.Sandbox.Network = config.NetworkOpen
 	}
 	if err := d.addBackend(&cfg, agent, model, key); err != nil {
@@ -155,11 +154,11 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 	return nil
 }
 
-// begin starts the server of a repository with permitted users.
+// begin creates the repository and its users, and starts the server.
 func (d *show) begin(ctx context.Context, cfg config.Server) (served <-chan error, err error) {
 	err = errors.Join(
 		d.world.AddRepo(ctx, demoRepo, demoFiles),
-		d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}),
+		d.world.AddUser(demoUser, 1001, map[string]string{demoRepo: "write"}),
 		d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}),
 		d.world.Install(demoRepo),
 	)
@@ -195,7 +194,7 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 		if err != nil {
 			return err
 		}
-		d.say("\nThe pages stay open: %s signs in one browser within 5 minutes. Press Ctrl-C to end.", link)
+		d.say("\nThe pages stay open. Sign in within 5 minutes, in one browser: %s\nPress Ctrl-C to end.", link)
 		<-ctx.Done()
 	}
 	if d.bad > 0 {
@@ -205,10 +204,10 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 	return nil
 }
 
-// solve is the first act: an issue becomes a verified draft pull request.
+// solve is the first act: an issue becomes a verified pull request.
 func (d *show) solve(ctx context.Context) (pull int, err error) {
-	d.say("Act 1: %s asks for a fix", demoPerson)
-	n, err := d.world.OpenIssue(demoRepo, demoPerson, "The greeting is missing", "Create hello.txt with a short greeting.")
+	d.say("Act 1: %s asks for a fix", demoUser)
+	n, err := d.world.OpenIssue(demoRepo, demoUser, "The greeting is missing", "Create hello.txt with a short greeting.")
 	if err != nil {
 		return 0, err
 	}
@@ -220,56 +219,56 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	if len(v.Feedback) > 0 {
 		why = v.Feedback[len(v.Feedback)-1].Reason
 	}
-	d.holds(len(v.Attempts) == 0, "mallory, who may only read, comments /pawl solve: ignored (%s)", why)
-	if v, err = d.comment(ctx, n, demoPerson, "/pawl solve"); err != nil {
+	d.expect(len(v.Attempts) == 0, "mallory, who may only read, comments /pawl solve: ignored (%s)", why)
+	if v, err = d.comment(ctx, n, demoUser, "/pawl solve"); err != nil {
 		return 0, err
 	}
-	d.holds(v.State == checkrun.Done, "%s, who may write, comments /pawl solve: %s after %s", demoPerson, v.State, policy.Plural(len(v.Attempts), "attempt"))
+	d.expect(v.State == checkrun.Done, "%s, who may write, comments /pawl solve: %s after %s", demoUser, v.State, policy.Plural(len(v.Attempts), "attempt"))
 	pulls := d.world.Pulls(demoRepo)
 	if len(pulls) == 0 {
 		return 0, fmt.Errorf("there is no pull request; the thread is %s (%s: %s)", v.State, v.Rule, v.Reasons)
 	}
-	d.holds(len(pulls) == 1 && !pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one pull request from pawl/issue-1, verified and no longer a draft")
-	d.holds(d.statusComments() == 1, "one status comment on the issue")
-	acknowledged := func(c fakegithub.Comment) bool { return c.Author == demoPerson && len(c.Reactions) > 0 }
-	d.holds(slices.ContainsFunc(d.world.Comments(demoRepo, n), acknowledged), "the command was acknowledged with a 👀 reaction")
+	d.expect(len(pulls) == 1 && !pulls[0].Pull.Draft && pulls[0].Pull.Head == "pawl/issue-1", "one pull request from pawl/issue-1, verified and no longer a draft")
+	d.expect(d.statusComments() == 1, "one status comment on the issue")
+	acknowledged := func(c fakegithub.Comment) bool { return c.Author == demoUser && len(c.Reactions) > 0 }
+	d.expect(slices.ContainsFunc(d.world.Comments(demoRepo, n), acknowledged), "the command was acknowledged with a 👀 reaction")
 	text, err := d.world.File(ctx, demoRepo, "pawl/issue-1", "hello.txt")
-	d.holds(err == nil && text != "", "the branch has the fix")
+	d.expect(err == nil && text != "", "the branch has the fix")
 	for _, c := range d.checks() {
-		d.holds(c.Status == "completed" && c.Conclusion == "success", "check run %-16s %s: %s", c.Name, c.Conclusion, c.Title)
+		d.expect(c.Status == "completed" && c.Conclusion == "success", "check run %-16s %s: %s", c.Name, c.Conclusion, c.Title)
 	}
-	d.holds(len(d.checks()) == 3, "three check runs on the head commit")
+	d.expect(len(d.checks()) == 3, "three check runs on the head commit")
 	return pulls[0].Number, nil
 }
 
-// incident is the second act: the agent hits its usage limit repeatedly while the description's time stamp moves
-// and comments appear under the user's own login, with a real comment by the user every third round.
+// incident is the second act. The agent hits its usage limit repeatedly. Each round touches the issue without changing
+// its description, and adds a comment by the agent under the user's login. Every third round adds a comment that the user wrote.
 func (d *show) incident(ctx context.Context, pull int) error {
 	d.say("\nAct 2: the incident, %d rounds", demoRounds)
 	for round := range demoRounds {
 		if round%3 == 0 {
-			if _, err := d.comment(ctx, pull, demoPerson, fmt.Sprintf("Please also greet in capital letters (round %d).", round+1)); err != nil {
+			if _, err := d.comment(ctx, pull, demoUser, fmt.Sprintf("Please also greet in capital letters (round %d).", round+1)); err != nil {
 				return err
 			}
 		}
-		if err := errors.Join(d.world.TouchIssue(demoRepo, pull, demoPerson), d.world.EditBody(demoRepo, pull, demoPerson, d.world.Pulls(demoRepo)[0].Body)); err != nil {
+		if err := errors.Join(d.world.TouchIssue(demoRepo, pull, demoUser), d.world.EditBody(demoRepo, pull, demoUser, d.world.Pulls(demoRepo)[0].Body)); err != nil {
 			return err
 		}
-		if _, err := d.comment(ctx, pull, demoPerson, demoRemark); err != nil {
+		if _, err := d.comment(ctx, pull, demoUser, demoRemark); err != nil {
 			return err
 		}
 	}
-	v, err := d.comment(ctx, pull, demoPerson, "/pawl why")
+	v, err := d.comment(ctx, pull, demoUser, "/pawl why")
 	if err != nil {
 		return err
 	}
 	calls := len(v.Attempts) - 1
-	d.holds(calls == 3, "%d rounds of events led to %d calls of the agent, then the breaker opened", demoRounds, calls)
-	d.holds(v.State == checkrun.Stopped && v.Rule == policy.RuleLimitBreaker, "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
-	d.holds(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments() == 1, "still one pull request and one status comment")
+	d.expect(calls == 3, "%d rounds of events led to %d calls of the agent, then the breaker opened", demoRounds, calls)
+	d.expect(v.State == checkrun.Stopped && v.Rule == policy.RuleLimitBreaker, "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
+	d.expect(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments() == 1, "still one pull request and one status comment")
 	comments := d.world.Comments(demoRepo, pull)
-	d.holds(strings.Contains(comments[len(comments)-1].Body, "the agent wrote it itself"),
-		"/pawl why reports that the agent itself wrote the comments under %s's login", demoPerson)
+	d.expect(strings.Contains(comments[len(comments)-1].Body, "the agent wrote it itself"),
+		"/pawl why reports that the agent itself wrote the comments under %s's login", demoUser)
 	return nil
 }
 
@@ -298,7 +297,7 @@ func (d *show) comment(ctx context.Context, number int, by, body string) (v chec
 
 func (d *show) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-func (d *show) holds(ok bool, format string, args ...any) {
+func (d *show) expect(ok bool, format string, args ...any) {
 	mark := "✓"
 	if !ok {
 		mark = "✗"

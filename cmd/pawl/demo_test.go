@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheDemoHolds(t *testing.T) {
+func TestDemoPasses(t *testing.T) {
 	t.Parallel()
 	var out, log strings.Builder
 	if code := run([]string{"demo"}, &out, &log); code != exitDone {

@@ -9,9 +9,9 @@
 //	doctor                                         doctor.go; internal/doctor
 //	setup, check                                   setup.go; internal/setup, config
 //	inspect, replay                                inspect.go, replay.go; internal/inspect, internal/replay
-//	mcp, and the sandbox's first process           walls.go; internal/testtool, internal/sandbox
+//	mcp, and the sandbox's first process           mcp.go; internal/testtool, internal/sandbox
 //	status                                         status.go; one thread: terminal.go
-//	policy.Commands, close-breaker, deliveries     orders.go; internal/commands
+//	policy.Commands, close-breaker, deliveries     commands.go; internal/commands
 //	logs                                           logs.go
 //	output at a terminal                           terminal.go
 package main

@@ -15,13 +15,12 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// What an agent does to the machine, at its full size and against the bounds that
-// Pawl itself sets.
+// These tests let an agent use as much of the machine's resources as Pawl allows.
 
-// maxTranscript is what Pawl keeps of an agent's output.
+// maxTranscript is the maximum size of a transcript, in bytes.
 const maxTranscript = 256 << 20
 
-func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
+func TestGigabyteOfOutputNeedsLittleMemoryAndDisk(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	line := strings.Repeat("output that says nothing ", 40)
@@ -49,7 +48,7 @@ func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	}
 }
 
-// peak is the most memory that the server ever had, in KiB.
+// peak is the server's maximum memory since its start, in KiB.
 func (r *rig) peak() (kib int) {
 	r.T.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Server.Cmd.Process.Pid))
@@ -61,8 +60,8 @@ func (r *rig) peak() (kib int) {
 	return kib
 }
 
-// ordinary are the commands before one that make it run as a user whose processes
-// the kernel counts, and behind everybody else.
+// ordinary returns a command prefix. It lowers the priority and, for root, changes to a user whose processes the kernel
+// counts.
 func ordinary(t *testing.T) []string {
 	t.Helper()
 	before := []string{"nice", "-n", "19"}
@@ -73,9 +72,9 @@ func ordinary(t *testing.T) []string {
 	return append(before, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--pdeathsig", "keep", "--")
 }
 
-// The bomb forks as fast as it can until the kernel refuses, which is when it has
-// the 4,096 processes that Pawl allows it; then it waits for its end.
-func TestAForkBombHasFourThousandProcessesAndHoldsNobodyBack(t *testing.T) {
+// The bomb forks as fast as it can until the kernel refuses a process. Pawl allows it 4,096 processes. Then it waits to be
+// killed.
+func TestForkBombIsLimitedAndDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	const most = 4096
 	r := newProcessRig(t, nil)
@@ -110,14 +109,14 @@ read x < "$HOME/never"
 	if grown > most || grown < most*3/4 {
 		t.Errorf("the bomb has %d processes, want %d at most and not many fewer", grown, most)
 	}
-	// The machine is well, and so are the server and another agent's sandbox.
+	// The server and another agent's sandbox still work.
 	good := r.Solve("Two", "Please add a line.")
 	r.Over(testrig.ThreadName(good))
 	if s := r.State(good); s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 {
 		t.Errorf("the other thread: %+v after attempts %+v, want done after one", s.Decision, s.Attempts)
 	}
 	if again := r.Below(bomb); again != grown {
-		t.Errorf("the bomb has gone from %d to %d processes", grown, again)
+		t.Errorf("the bomb had %d processes and now has %d", grown, again)
 	}
 	r.Writes(bad, testrig.Writer, "/pawl stop")
 	r.Over(testrig.ThreadName(bad))
@@ -130,8 +129,7 @@ read x < "$HOME/never"
 	t.Logf("%d processes at most", grown)
 }
 
-// smallMemory makes a control group of 512 MiB and returns a command's start that
-// enters it.
+// smallMemory creates a control group of 512 MiB and returns a command prefix that enters it.
 func smallMemory(t *testing.T) []string {
 	t.Helper()
 	root, limit := "/sys/fs/cgroup", map[string]string{"memory.max": "512M", "memory.swap.max": "0"}
@@ -155,9 +153,8 @@ func smallMemory(t *testing.T) []string {
 	return []string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs")}
 }
 
-// Server and agents share 512 MiB, and an agent takes what it gets. The kernel
-// ends the agent, and the server goes on.
-func TestWhenMemoryRunsOutTheKernelEndsTheAgentAndNotTheServer(t *testing.T) {
+// The server and its agents share 512 MiB, and an agent uses all of it. The kernel must kill the agent and not the server.
+func TestOutOfMemoryKillsTheAgentNotTheServer(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
@@ -165,7 +162,7 @@ func TestWhenMemoryRunsOutTheKernelEndsTheAgentAndNotTheServer(t *testing.T) {
 			r := newProcessRig(t, nil)
 			r.Agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
 			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"),
-				[]byte("#!/bin/sh\ngrep -q starve && exec tail /dev/zero\necho two >> a.txt\n"), 0o700)) // tail keeps the line that never ends
+				[]byte("#!/bin/sh\ngrep -q starve && exec tail /dev/zero\necho two >> a.txt\n"), 0o700)) // tail keeps the endless line in memory
 			r.Config += "sandbox: {mode: " + mode + "}\n"
 			r.ServeBy(exec.Command(start[0], append(start[1:], testrig.Program, "serve", "--config", r.File())...))
 			bad := r.Solve("One", "Please starve.")

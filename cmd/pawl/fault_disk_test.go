@@ -15,8 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// failing has the kernel answer an error to system calls of the server on its
-// database, until heal is called or the server ends.
+// failing makes the server's system calls on its database fail with errno, until heal is called or the server exits.
 func (r *rig) failing(calls, errno string) (heal func()) {
 	r.T.Helper()
 	path := needs.Program(r.T, "strace")
@@ -26,10 +25,10 @@ func (r *rig) failing(calls, errno string) (heal func()) {
 	}
 	trace := exec.Command(path, args...)
 	trace.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	said, err := trace.StderrPipe()
+	output, err := trace.StderrPipe()
 	r.Must(err)
 	r.Must(trace.Start())
-	lines, all := bufio.NewScanner(said), ""
+	lines, all := bufio.NewScanner(output), ""
 	for !strings.Contains(all, "attached") && lines.Scan() {
 		all += lines.Text() + "\n"
 	}
@@ -51,7 +50,7 @@ func (r *rig) failing(calls, errno string) (heal func()) {
 	return heal
 }
 
-func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
+func TestFailedFsyncStopsTheServerWithoutLoss(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -67,7 +66,7 @@ func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 	r.failing("fsync,fdatasync", "EIO")
 	for range 5 {
 		if guid, code := r.Send(100); code/100 == 2 {
-			t.Errorf("%s was answered %d although no fsync works", guid, code)
+			t.Errorf("%s got %d although fsync fails", guid, code)
 		}
 	}
 	if code := r.Ended(r.Server); code != exitFailed {
@@ -81,7 +80,7 @@ func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 	r.Solved()
 }
 
-func TestWhileNothingCanBeWrittenWebhooksAreAnswered503(t *testing.T) {
+func TestWebhooksGet503WhileWritesFail(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -97,19 +96,19 @@ func TestWhileNothingCanBeWrittenWebhooksAreAnswered503(t *testing.T) {
 	r.Solved()
 }
 
-// What /readyz says is what docs/operations.md says.
-func TestAFullDiskIsAnswered503AndRecovers(t *testing.T) {
+// The answers of /readyz are documented in docs/operations.md.
+func TestFullDiskGives503AndRecovers(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
-	testrig.SmallDisk(t, r.Dir, 16) // for the database; attempts have room elsewhere
+	testrig.SmallDisk(t, r.Dir, 16) // only for the database; the attempts' folder is elsewhere
 	r.Must(os.WriteFile(filepath.Join(r.Dir, "app.pem"), r.World.PrivateKeyPEM(), 0o600))
 	r.Data = t.TempDir()
 	r.Agent(testrig.Waiting+"touch \"$CTRL/done\"\n", "startup_timeout: 20m, idle_timeout: 20m")
 	r.Start()
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
 	r.Await("the agent at work", func() bool { return r.Has("ready") })
-	if code, said := r.Ready(); code != http.StatusOK {
-		t.Errorf("%d %+v, want ready", code, said)
+	if code, health := r.Ready(); code != http.StatusOK {
+		t.Errorf("%d %+v, want ready", code, health)
 	}
 	filler, err := os.Create(filepath.Join(r.Dir, "filler"))
 	r.Must(err)
@@ -126,7 +125,7 @@ func TestAFullDiskIsAnswered503AndRecovers(t *testing.T) {
 		return code
 	}
 	code := http.StatusOK
-	for range 200 { // the pages that the database has already are filled first
+	for range 200 { // the database first fills the pages that it already has
 		if code = send(); code != http.StatusOK {
 			break
 		}
@@ -135,14 +134,14 @@ func TestAFullDiskIsAnswered503AndRecovers(t *testing.T) {
 		t.Fatalf("answered %d on a full disk, want 503", code)
 	}
 	r.Await("a server that is not ready", func() bool {
-		code, said := r.Ready()
-		return code == http.StatusServiceUnavailable && !said.Part(t, "database").OK && r.Metric(`pawl_healthy{part="database"}`) == 0
+		code, health := r.Ready()
+		return code == http.StatusServiceUnavailable && !health.Part(t, "database").OK && r.Metric(`pawl_healthy{part="database"}`) == 0
 	})
 	r.Touch("go")
 	r.Await("the agent's end", func() bool { return r.Has("done") })
 	r.Must(os.Remove(filler.Name()))
-	if code, said := r.Ready(); code != http.StatusOK {
-		t.Errorf("%d %+v with room again, want ready", code, said)
+	if code, health := r.Ready(); code != http.StatusOK {
+		t.Errorf("%d %+v with free space again, want ready", code, health)
 	}
 	r.Await("a webhook to be stored again", func() bool { return send() == http.StatusOK })
 	r.hasAll(answered)
@@ -151,13 +150,13 @@ func TestAFullDiskIsAnswered503AndRecovers(t *testing.T) {
 	}
 	s := r.Ending(n)
 	if a := r.State(n).Attempts; s.State != "done" || len(a) != 1 {
-		t.Errorf("%s (%s %q), attempts %+v; want done after the one, which waited for room", s.State, s.Rule, s.Reasons, a)
+		t.Errorf("%s (%s %q), attempts %+v; want done after one attempt, which waited for free space", s.State, s.Rule, s.Reasons, a)
 	}
 	r.Once(n)
 }
 
-// A server that is stopped while nothing can be written cannot hand over; its files can.
-func TestWhatTheLogDoesNotTakeAtAStopIsGoneOnWith(t *testing.T) {
+// A server that stops while writes fail cannot log a handover. The next server continues from the attempt's files.
+func TestWorkContinuesAfterAStopThatCouldNotBeLogged(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	n := r.AtWorkUntil(1)

@@ -28,7 +28,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// images is a registry on the loopback.
+// images is an image registry on loopback.
 type images struct {
 	*testing.T
 	*httptest.Server
@@ -42,18 +42,18 @@ func newImages(t *testing.T) *images {
 	return &images{t, server, strings.TrimPrefix(server.URL, "http://")}
 }
 
-// libraries are what a program needs to run, by their paths in an image.
+// libraries are a program's loader and libraries, by their paths in an image.
 func libraries(t *testing.T, program string) map[string]string {
 	all := map[string]string{}
-	listed, _ := exec.CommandContext(t.Context(), "ldd", program).Output() // fails for what is linked statically, and for scripts
+	listed, _ := exec.CommandContext(t.Context(), "ldd", program).Output() // fails for statically linked programs and for scripts
 	for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(listed), -1) {
 		all[strings.TrimPrefix(strings.TrimSuffix(library, ":"), "/")] = strings.TrimSuffix(library, ":")
 	}
 	return all
 }
 
-// push puts an image into the registry that holds files of this machine by their paths in it, with the loader and
-// the libraries that they need.
+// push creates an image in the registry. It contains files of this machine, by their paths in the image, with their
+// loader and libraries.
 func (i *images) push(ref string, files map[string]string, env ...string) string {
 	i.Helper()
 	all := map[string]string{}
@@ -100,15 +100,15 @@ func (i *images) push(ref string, files map[string]string, env ...string) string
 	return ref
 }
 
-// toolchain is a program that only the image has.
+// toolchain is a program that exists only in the image.
 const toolchain = `#!/bin/sh
 [ -z "$1" ] || [ "$(cat made.txt)" = "made here, hello, no git" ] || { echo "made.txt is $(cat made.txt)" >&2; exit 1; }
 printf %s "made here, $GREETING"
 `
 
-// A repository works in the image that its devcontainer.json names. One that is not to be had costs no attempt, and a
-// layer is of one digest of it.
-func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
+// The agent works in the image that the repository's devcontainer.json names. A missing image costs no attempt. Each
+// digest of the image has its own layer.
+func TestRepositoryUsesItsImagesToolchain(t *testing.T) {
 	t.Parallel()
 	reg := newImages(t)
 	image := reg.host + "/tools:1"
@@ -164,7 +164,7 @@ func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
 	if r.Metric("pawl_images") != 2 || r.Metric("pawl_image_bytes") == 0 {
 		t.Error("the metrics do not show the images")
 	}
-	// The name stands for another image now, and Pawl does not remember what it stood for.
+	// The name now refers to another image, and Pawl's record of the old digest is removed.
 	push("OTHER=1")
 	r.Must(os.RemoveAll(filepath.Join(r.Dir, r.Data, "images", "names")))
 	second := verified("with another image", r.Solve("A file", "Please make made.txt."))
@@ -175,8 +175,8 @@ func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
 	}
 }
 
-// TestCLIsWorkInAnImage has agents of the machine work where only the image's files are: two that run by Node.js and
-// one that does not.
+// TestCLIsWorkInAnImage runs CLIs that are installed on this machine with only the image's files: two that need Node.js
+// and one that does not.
 func TestCLIsWorkInAnImage(t *testing.T) {
 	t.Parallel()
 	for _, cli := range realCLIs()[:3] {

@@ -53,7 +53,7 @@ func (l *folder) write(name, text string) {
 	}
 }
 
-// commit commits all that is in the repository.
+// commit commits all files of the repository.
 func (l *folder) commit(subject string) {
 	l.t.Helper()
 	l.git("add", "--force", ".")
@@ -69,7 +69,7 @@ func (l *folder) git(args ...string) string {
 	return string(out)
 }
 
-// run runs pawl run in the repository with a home of its own.
+// run runs pawl run in the repository with its own HOME.
 func (l *folder) run(args ...string) (code int, stdout, stderr string) {
 	l.t.Helper()
 	home := filepath.Join(l.dir, "home")
@@ -87,16 +87,16 @@ func TestPawlRunWorksOnANewBranchAndLeavesTheFolderAlone(t *testing.T) {
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt; echo 'a.txt has a second line'\n")
 	l.write("widgets/untracked.txt", "mine\n")
 	l.write("widgets/a.txt", "one, not committed\n")
-	code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", "grep -q two a.txt", "--json")
+	code, out, stderr := l.run("--task", "Add a second line to a.txt.", "--verify", "grep -q two a.txt", "--json")
 	var r local.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone {
-		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, stderr)
 	}
 	if r.State != "done" || len(r.Attempts) != 1 || !r.Attempts[0].Pushed || !r.Attempts[0].Verify[0].Passed || !strings.HasPrefix(r.Branch, "pawl/run-") {
 		t.Errorf("receipts %+v, want done after one verified attempt on a new branch", r)
 	}
 	if got := l.git("log", "-1", "--format=%s", r.Branch); got != "Add a second line to a.txt.\n" {
-		t.Errorf("the commit is called %q", got)
+		t.Errorf("the commit's subject is %q", got)
 	}
 	if got := l.git("show", r.Branch+":a.txt"); got != "one\ntwo\n" {
 		t.Errorf("a.txt on %s is %q", r.Branch, got)
@@ -112,13 +112,13 @@ func TestPawlRunWorksOnANewBranchAndLeavesTheFolderAlone(t *testing.T) {
 	}
 }
 
-func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
+func TestPawlRunPrintsReadableReceipts(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
 	l.write("task", "Add a second line to a.txt.")
-	code, out, said := l.run("--task-file", filepath.Join(l.dir, "task"))
-	if code != exitDone || strings.ContainsAny(out, "`*") { // which are for GitHub
-		t.Errorf("exit code %d\n%s%s", code, out, said)
+	code, out, stderr := l.run("--task-file", filepath.Join(l.dir, "task"))
+	if code != exitDone || strings.ContainsAny(out, "`*") { // Markdown is only for GitHub
+		t.Errorf("exit code %d\n%s%s", code, out, stderr)
 	}
 	for _, want := range []string{
 		`^Done: not verified, no verify command$`, `^1 +mine +unverified +none ran +–`, `^Transcripts: `,
@@ -130,8 +130,8 @@ func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
 	}
 }
 
-// The work is on its branch whatever its verification came to; a program that is missing costs no attempt, as at GitHub.
-func TestPawlRunExitsZeroOnlyWhereTheWorkIsVerified(t *testing.T) {
+// The work is on its branch even if verification fails. A missing verify program costs no attempt, as on GitHub.
+func TestPawlRunExitsZeroOnlyForVerifiedWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		verify      string
@@ -151,9 +151,9 @@ func TestPawlRunExitsZeroOnlyWhereTheWorkIsVerified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLocal(t, "cat > /dev/null; echo two >> a.txt; head -c 90 /dev/urandom | base64 > work.txt\n")
-			code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", c.verify)
-			if code != c.code || l.calls() != c.calls || !strings.Contains(said, c.says) {
-				t.Errorf("exit code %d after %d calls, want %d after %d and %q\n%s%s", code, l.calls(), c.code, c.calls, c.says, out, said)
+			code, out, stderr := l.run("--task", "Add a second line to a.txt.", "--verify", c.verify)
+			if code != c.code || l.calls() != c.calls || !strings.Contains(stderr, c.says) {
+				t.Errorf("exit code %d after %d calls, want %d after %d and %q\n%s%s", code, l.calls(), c.code, c.calls, c.says, out, stderr)
 			}
 			if shown := strings.Contains(out, "git diff HEAD...pawl/run-"); shown != (c.calls > 0) {
 				t.Errorf("the branch is named: %t\n%s", shown, out)
@@ -162,17 +162,17 @@ func TestPawlRunExitsZeroOnlyWhereTheWorkIsVerified(t *testing.T) {
 	}
 }
 
-func TestPawlRunSaysWhatBecameOfTheTests(t *testing.T) {
+func TestPawlRunReportsTestResults(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt; head -c 90 /dev/urandom | base64 > work.txt\n")
 	const verify = `echo "not ok 1 - old"
 grep -q two a.txt && echo "ok 2 - mended" || echo "not ok 2 - mended"
 grep -q two a.txt && echo "not ok 3 - new" || echo "ok 3 - new"
 exit 1`
-	code, out, said := l.run("--task", "Add a second line to a.txt.", "--json", "--verify", verify)
+	code, out, stderr := l.run("--task", "Add a second line to a.txt.", "--json", "--verify", verify)
 	var r local.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitFailed {
-		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, stderr)
 	}
 	want := local.Tests{Fixed: []string{"mended"}, Broken: []string{"new"}, AsBefore: []string{"old"}}
 	if d := cmp.Diff(want, r.Attempts[0].Tests); d != "" {
@@ -180,31 +180,31 @@ exit 1`
 	}
 }
 
-func TestPawlRunFindsTheCachesOfTheRunBefore(t *testing.T) {
+func TestPawlRunReusesTheLastRunsCaches(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
-	// The first run's verification of the base leaves its number, which all that follow print.
+	// The first run's verification of the base appends its number to the cache. All later verifications print it.
 	for i := range 2 {
 		verify := fmt.Sprintf(`cat "$HOME/cache"; echo %d >> "$HOME/cache"`, i)
-		code, out, said := l.run("--task", "Add a second line to a.txt.", "--verify", verify, "--json")
+		code, out, stderr := l.run("--task", "Add a second line to a.txt.", "--verify", verify, "--json")
 		var r local.Result
 		err := json.Unmarshal([]byte(out), &r)
 		if err != nil || code != exitDone || r.Attempts[len(r.Attempts)-1].Verify[0].Output != "0\n" {
-			t.Errorf("exit code %d, %v; want 0 printed\n%s%s", code, err, out, said)
+			t.Errorf("exit code %d, %v; want 0 printed\n%s%s", code, err, out, stderr)
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(l.dir, "home", ".cache", "pawl", "*-*", "verify")); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("folders left: %v, %v", left, err)
 	}
 }
 
-// Setup may take minutes in which nothing else is seen. A run that finds its layer has none, and one whose setup failed
-// is tried again.
-func TestPawlRunTellsWhatItSetsUp(t *testing.T) {
+// pawl run reports setup, because setup can take minutes without other output. A run with a cached layer does no setup.
+// After a failed setup the next run tries again.
+func TestPawlRunReportsSetup(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
 	needed := filepath.Join(l.dir, "needed")
-	const first, told = "setting up: echo first\nsetting up: test -e ", "\nverifying the base: true\n"
+	const first, verifying = "setting up: echo first\nsetting up: test -e ", "\nverifying the base: true\n"
 	for _, c := range []struct {
 		name, file    string
 		prepare       func()
@@ -215,8 +215,8 @@ func TestPawlRunTellsWhatItSetsUp(t *testing.T) {
 		{name: "a wrong key", file: "verfy: [make]\n", code: exitFailed, says: ".github/pawl.yml:1: verfy is not a known key"},
 		{name: "a setup that fails", file: fmt.Sprintf("environment: {setup: [echo  first, test -e %s], paths: [deps]}\nverify: [\"true\"]\n", needed),
 			code: exitFailed, says: "setup failed"},
-		{name: "once it has what it needs", prepare: func() { l.write("needed", "") }, says: first + needed + told},
-		{name: "with a layer", says: told[1:], saysNot: "setting up"},
+		{name: "after the missing file exists", prepare: func() { l.write("needed", "") }, says: first + needed + verifying},
+		{name: "with a layer", says: verifying[1:], saysNot: "setting up"},
 		{name: "with --json", args: []string{"--json"}, saysNot: "\n"},
 	} {
 		if c.file != "" {
@@ -226,17 +226,17 @@ func TestPawlRunTellsWhatItSetsUp(t *testing.T) {
 		if c.prepare != nil {
 			c.prepare()
 		}
-		code, out, said := l.run(append(c.args, "--task", "Add a second line to a.txt.")...)
-		if code != c.code || !strings.Contains(said+out, c.says) {
-			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", c.name, code, c.code, c.says, out, said)
+		code, out, stderr := l.run(append(c.args, "--task", "Add a second line to a.txt.")...)
+		if code != c.code || !strings.Contains(stderr+out, c.says) {
+			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", c.name, code, c.code, c.says, out, stderr)
 		}
-		if c.saysNot != "" && strings.Contains(said, c.saysNot) {
-			t.Errorf("%s: it says %q\n%s", c.name, c.saysNot, said)
+		if c.saysNot != "" && strings.Contains(stderr, c.saysNot) {
+			t.Errorf("%s: it says %q\n%s", c.name, c.saysNot, stderr)
 		}
 	}
 }
 
-// started is pawl run at work, in a folder.
+// started is a running pawl run in a folder.
 type started struct {
 	*exec.Cmd
 	l   *folder
@@ -247,12 +247,12 @@ func (l *folder) start(args ...string) *started {
 	l.t.Helper()
 	args = append([]string{"run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--task", "Change a.txt."}, args...)
 	s := &started{Cmd: exec.Command(testrig.Program, args...), l: l}
-	said, err := os.Create(filepath.Join(l.dir, "said"))
+	text, err := os.Create(filepath.Join(l.dir, "stderr"))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer said.Close()
-	s.Stdout, s.Stderr = &s.out, said
+	defer text.Close()
+	s.Stdout, s.Stderr = &s.out, text
 	s.Env = append(os.Environ(), "HOME="+filepath.Join(l.dir, "home"), "XDG_CACHE_HOME=")
 	s.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.Start(); err != nil {
@@ -271,17 +271,17 @@ func (s *started) interrupt() {
 
 // ends waits for the end and returns the exit code.
 func (s *started) ends() int {
-	_ = s.Wait() // the exit code tells
+	_ = s.Wait() // the caller checks the exit code
 	return s.ProcessState.ExitCode()
 }
 
-// said is what it printed on standard error so far.
-func (s *started) said() string {
-	text, _ := os.ReadFile(filepath.Join(s.l.dir, "said"))
+// stderr returns the standard error so far.
+func (s *started) stderr() string {
+	text, _ := os.ReadFile(filepath.Join(s.l.dir, "stderr"))
 	return string(text)
 }
 
-// until waits until a file of the folder holds a text, and returns the file.
+// until waits until a file of the folder contains a text, and returns the file's content.
 func (l *folder) until(file, text string) string {
 	l.t.Helper()
 	for deadline := time.Now().Add(testrig.Patience); ; time.Sleep(20 * time.Millisecond) {
@@ -290,7 +290,7 @@ func (l *folder) until(file, text string) string {
 			return string(b)
 		}
 		if time.Now().After(deadline) {
-			l.t.Fatalf("%s does not say %q: %q", file, text, b)
+			l.t.Fatalf("%s does not contain %q: %q", file, text, b)
 		}
 	}
 }
@@ -305,12 +305,12 @@ func (l *folder) left() {
 	for _, file := range all {
 		line, _ := os.ReadFile(file)
 		if strings.Contains(string(line), l.dir) {
-			l.t.Errorf("left: %s %q", file, line)
+			l.t.Errorf("process left: %s %q", file, line)
 		}
 	}
 }
 
-// Ctrl-C keeps the branch as far as the work came, also with an agent that does not end when it is asked to.
+// Ctrl-C keeps the work so far on the branch, even if the agent ignores SIGTERM.
 func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	t.Parallel()
 	const change = "cat > /dev/null; echo two >> a.txt\n"
@@ -320,7 +320,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	for name, c := range map[string]struct {
 		script   string
 		args     []string
-		at, when string // interrupted once this file holds this
+		at, when string // the file to watch, and its text at which to interrupt
 		twice    bool
 		kept     bool
 		says     string
@@ -329,14 +329,14 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 		"at work, with --json": {change + begun, []string{"--json"}, now, "\n", false, true, "pawl: interrupted\n"},
 		"before a change":      {begun, nil, now, "\n", false, false, "pawl: interrupted before any file was changed\n"},
 		"twice":                {begun, nil, now, "\n", true, false, ""},
-		"in the sandbox":       {change + begun, sandboxed, "said", "  begun\n", false, true, "pawl: interrupted\n"},
-		"in the sandbox twice": {begun, sandboxed, "said", "  begun\n", true, false, ""},
+		"in the sandbox":       {change + begun, sandboxed, "stderr", "  begun\n", false, true, "pawl: interrupted\n"},
+		"in the sandbox twice": {begun, sandboxed, "stderr", "  begun\n", true, false, ""},
 		"while a command verifies": {
-			change, []string{"--verify", `if grep -q two a.txt; then tail -f a.txt; fi`}, "said", "verifying the change", false, true, "pawl: interrupted\n",
+			change, []string{"--verify", `if grep -q two a.txt; then tail -f a.txt; fi`}, "stderr", "verifying the change", false, true, "pawl: interrupted\n",
 		},
 		"while it waits": {
 			"cat > /dev/null; echo \"Error: 429 Too Many Requests: rate limit reached, try again in 300 seconds.\" >&2; exit 1\n", nil,
-			"said", "Waiting: the provider refuses for the moment, ", false, false, "pawl: interrupted before any file was changed\n",
+			"stderr", "Waiting: the provider refuses for the moment, ", false, false, "pawl: interrupted before any file was changed\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -349,11 +349,11 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 			l.until(c.at, c.when)
 			s.interrupt()
 			if c.twice {
-				l.until("said", "Ctrl-C again to exit at once")
+				l.until("stderr", "Ctrl-C again to exit at once")
 				s.interrupt()
 			}
-			if code := s.ends(); code != exitInterrupted || !strings.Contains(s.said(), c.says) {
-				t.Errorf("exit code %d, want %d and %q\n%s%s", code, exitInterrupted, c.says, &s.out, s.said())
+			if code := s.ends(); code != exitInterrupted || !strings.Contains(s.stderr(), c.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, exitInterrupted, c.says, &s.out, s.stderr())
 			}
 			l.left()
 			branches := strings.Fields(l.git("for-each-ref", "--format=%(refname)", "refs/heads/pawl", "refs/pawl"))
@@ -361,7 +361,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 				t.Fatalf("the branches are %v, the work is kept: %t", branches, c.kept)
 			}
 			if c.kept && l.git("show", branches[0]+":a.txt") != "one\ntwo\n" {
-				t.Errorf("%s has another a.txt", branches[0])
+				t.Errorf("%s has a different a.txt", branches[0])
 			}
 			if !slices.Contains(c.args, "--json") {
 				return
@@ -374,8 +374,8 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	}
 }
 
-// What kills an agent may be the kernel or a person. The attempt ends then, whatever the agent's children hold open.
-func TestPawlRunSaysThatItsAgentWasKilled(t *testing.T) {
+// The kernel or an operator may kill an agent. The attempt then ends, even if the agent's children keep its output open.
+func TestPawlRunReportsAKilledAgent(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; tail -f \"$0\" & echo $$ > \"$0.pid\"; wait\n")
 	s := l.start("--sandbox", "none", "--verify", "true")
@@ -386,13 +386,13 @@ func TestPawlRunSaysThatItsAgentWasKilled(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if code := s.ends(); code != exitFailed || !strings.Contains(s.said(), "\nAttempt 1 ended: killed\n  ") {
-		t.Errorf("exit code %d\n%s", code, s.said())
+	if code := s.ends(); code != exitFailed || !strings.Contains(s.stderr(), "\nAttempt 1 ended: killed\n  ") {
+		t.Errorf("exit code %d\n%s", code, s.stderr())
 	}
 	l.left()
 }
 
-func TestPawlRunShowsWhatHappensAndNoLog(t *testing.T) {
+func TestPawlRunShowsProgressWithoutLog(t *testing.T) {
 	t.Parallel()
 	const structured = `printf '%s\n' '{"type":"assistant","message":{"content":[{"type":"text","text":"I look first."},{"type":"tool_use","id":"1","name":"Bash","input":{"command":"ls"}}]}}'
 printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"Done."}'
@@ -414,9 +414,9 @@ printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"D
 			l.write("pawl.yml", strings.ReplaceAll(config, `, stream: ""`, ""))
 			l.write("widgets/a.txt", "not committed\n")
 			l.write("widgets/new/b.txt", "new\n")
-			code, out, said := l.run(append([]string{"--task", "Change a.txt.", "--verify", "true"}, c.args...)...)
-			lines := strings.SplitAfter(said, "\n")
-			slices.Sort(lines) // the two streams of a program are read at the same time
+			code, out, stderr := l.run(append([]string{"--task", "Change a.txt.", "--verify", "true"}, c.args...)...)
+			lines := strings.SplitAfter(stderr, "\n")
+			slices.Sort(lines) // Pawl reads both output streams concurrently, so the order varies
 			want := strings.SplitAfter("2 files have uncommitted changes; the agent does not see them\nverifying the base: true\nAttempt 1 on mine\n"+
 				c.want+"verifying the change: true\nAttempt 1 ended: unverified\n", "\n")
 			slices.Sort(want)

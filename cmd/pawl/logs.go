@@ -167,5 +167,5 @@ func (c *cleaning) Write(p []byte) (int, error) {
 }
 
 func (c *cleaning) flush() {
-	_, _ = io.WriteString(c.to, render.Clean(string(c.line))) // it fails only if the reader is gone
+	_, _ = io.WriteString(c.to, render.Clean(string(c.line))) // this write fails only if the output is closed
 }

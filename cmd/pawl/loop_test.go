@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
+func TestWaitSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	r.Config = "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
@@ -30,14 +30,14 @@ func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 		t.Errorf("after the restart: %d calls, %s until %v; want 1 call and the wait until %v", r.Calls(), after.State, after.Until, before.Until)
 	}
 	if got := r.State(n).Seq; got != events {
-		t.Errorf("the log grew from %d to %d events by a restart", events, got)
+		t.Errorf("a restart added events to the log: %d, then %d", events, got)
 	}
 	r.Once(n)
-	// A comment that is no command does not end the wait, resume does.
+	// /pawl resume ends the wait.
 	_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl resume")
 	r.Must(err)
 	r.Await("the resumed attempt", func() bool { return r.Calls() == 2 })
 	if got := r.State(n).Attempts[1].Decision.Reasons.Texts(); !slices.Contains(got, "ada asked to resume") {
-		t.Errorf("reasons %q, want who asked", got)
+		t.Errorf("reasons %q, want the user who asked", got)
 	}
 }

@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildInfo().String(),
-		// An error before this point is the user's mistake on the command line.
+		// An error before started is set is the user's mistake on the command line.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := useConfigHere(cmd); err != nil {
 				return err
@@ -107,8 +107,9 @@ const configHere = "pawl.yml"
 // load a configuration file that git tracks.
 const foreignFolder = "foreign folder"
 
-// useConfigHere sets --config to the current folder's file, if there is one. A configuration names programs that
-// run outside of the sandbox, and where keys are sent. So one that came with a repository must be named.
+// useConfigHere sets --config to the current folder's file, if there is one. A configuration names programs that run
+// outside the sandbox, and the addresses that get the keys. So it never uses a file that came with a repository: the
+// user must pass that file with --config.
 func useConfigHere(cmd *cobra.Command) error {
 	if !missesConfig(cmd) {
 		return nil
@@ -206,7 +207,7 @@ func terminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Set by the linker (see the Makefile). Without them buildInfo uses what go build records.
+// Set by the linker (see the Makefile). If they are empty, buildInfo uses the values that go build records.
 var (
 	version string
 	commit  string

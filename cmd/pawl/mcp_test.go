@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testtool"
 )
 
-// What the tool answers is tested in internal/testtool.
+// internal/testtool tests the tool's answers.
 func TestPawlMCPServesUntilSIGTERMAndEndsItsCommand(t *testing.T) {
 	t.Parallel()
 	must := func(err error) {
@@ -75,7 +75,7 @@ func TestPawlMCPRefusesAWrongSpec(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "spec.json")
 	write(t, file, "nothing")
-	if code, _, said := pawl(t, "", nil, "mcp", "--spec", file); code != exitUsage || !strings.Contains(said, "spec") {
-		t.Errorf("exit code %d: %s", code, said)
+	if code, _, stderr := pawl(t, "", nil, "mcp", "--spec", file); code != exitUsage || !strings.Contains(stderr, "spec") {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

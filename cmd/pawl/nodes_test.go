@@ -23,7 +23,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// cluster is a rig whose servers, each a process of its own, share one PostgreSQL database.
+// cluster is a rig with several server processes on one PostgreSQL database.
 type cluster struct {
 	*rig
 	nodes []*testrig.Member
@@ -32,11 +32,11 @@ type cluster struct {
 func newCluster(t *testing.T, db *postgrestest.Server) *cluster {
 	t.Helper()
 	c := &cluster{rig: newRig(t, nil)}
-	c.DSN = db.Address(db.NewDatabase(t, "")) // the first node makes the tables
+	c.DSN = db.Address(db.NewDatabase(t, "")) // the first node creates the tables
 	return c
 }
 
-// startPostgres starts a PostgreSQL of the test's own.
+// startPostgres starts a PostgreSQL server for this test.
 func startPostgres(t *testing.T) *postgrestest.Server {
 	t.Helper()
 	return postgrestest.Start(t)
@@ -48,7 +48,7 @@ func (c *cluster) join() *testrig.Member {
 	return c.launch(exec.Command(testrig.Program, "serve", "--config", c.File()))
 }
 
-// crashing starts a node that has crash points, with an environment.
+// crashing starts a node of the build with crash points, with additional environment variables.
 func (c *cluster) crashing(env ...string) *testrig.Member {
 	c.T.Helper()
 	cmd := exec.Command(crashBinary(c.T), "serve", "--config", c.File())
@@ -56,7 +56,7 @@ func (c *cluster) crashing(env ...string) *testrig.Member {
 	return c.launch(cmd)
 }
 
-// launch starts a node by a command. The node gets the webhooks from now on.
+// launch starts a node with a command and sends webhooks to it from now on.
 func (c *cluster) launch(cmd *exec.Cmd) *testrig.Member {
 	c.T.Helper()
 	m := c.Launch(cmd, &testrig.LogBuffer{})
@@ -73,7 +73,7 @@ func (c *cluster) to(m *testrig.Member) {
 	c.World.SetWebhookURL(c.URL("/api/github/hook"))
 }
 
-// leave ends a node by a signal and waits for its end.
+// leave sends a signal to a node and waits until it exits.
 func (c *cluster) leave(m *testrig.Member, sig syscall.Signal) {
 	c.T.Helper()
 	c.Must(m.Cmd.Process.Signal(sig))
@@ -81,13 +81,13 @@ func (c *cluster) leave(m *testrig.Member, sig syscall.Signal) {
 	c.nodes = slices.DeleteFunc(c.nodes, func(n *testrig.Member) bool { return n == m })
 }
 
-// issue opens an issue and asks for it.
+// issue opens an issue and comments /pawl solve.
 func (c *cluster) issue(title string) int {
 	c.T.Helper()
 	return c.Solve(title, "Please add a line to a.txt.")
 }
 
-// doneAtOnce checks that a thread ended after one attempt, with one of each at GitHub.
+// doneAtOnce checks that a thread is done after one attempt, with one pull request and one status comment.
 func (c *cluster) doneAtOnce(n int) {
 	c.T.Helper()
 	c.Ending(n)
@@ -98,16 +98,16 @@ func (c *cluster) doneAtOnce(n int) {
 	c.OneOfEach(n)
 }
 
-func TestAnyNodeTakesWebhooksAndSteps(t *testing.T) {
+func TestEveryNodeHandlesWebhooksAndSteps(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, startPostgres(t))
-	// The agents say who called them, and wait until all are there.
+	// The agents record their thread and attempt, and wait for the file go.
 	c.Agent("cat > /dev/null; echo \"$PAWL_THREAD $PAWL_ATTEMPT\" >> \"$CTRL/starts\"\n"+testrig.Gated+
 		"echo \"line of $PAWL_ATTEMPT\" >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
 	c.Config += "workers: 2\n"
 	first := []*testrig.Member{c.join(), c.join(), c.join()}
 
-	// Three nodes with two slots each: what one has no slot for, another takes.
+	// Three nodes have two slots each. If a node has no free slot, another node takes the thread.
 	var threads []int
 	for i := range 6 {
 		c.to(first[i%3])
@@ -123,7 +123,7 @@ func TestAnyNodeTakesWebhooksAndSteps(t *testing.T) {
 	for _, n := range threads {
 		c.doneAtOnce(n)
 	}
-	// Each node hears of a part; any of them takes the next step.
+	// Each node gets some of the webhooks, and any node may take the next step.
 	for i, n := range threads {
 		c.to(first[i%3])
 		c.Writes(n, testrig.Writer, "/pawl solve once more")
@@ -143,10 +143,10 @@ func TestAnyNodeTakesWebhooksAndSteps(t *testing.T) {
 	locks, err := filepath.Glob(filepath.Join(c.Dir, "data", "node-*", "pawl.lock"))
 	c.Must(err)
 	if len(locks) != 2 {
-		t.Errorf("beside the first, nodes work in %v, want each in a folder of its own", locks)
+		t.Errorf("the nodes after the first work in %v, want two separate folders", locks)
 	}
 
-	// A node with a data directory of its own may join and take over everything.
+	// A node with another data directory can join and take over all work.
 	c.Data = "data-of-the-fourth"
 	fourth := c.join()
 	for _, m := range first {
@@ -158,7 +158,7 @@ func TestAnyNodeTakesWebhooksAndSteps(t *testing.T) {
 	}
 }
 
-func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
+func TestNodesWithWrongClocksClaimNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, startPostgres(t))
 	c.Agent(testrig.Waiting, "startup_timeout: 20m, idle_timeout: 20m")
@@ -170,7 +170,7 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 		m := c.crashing("PAWL_CRASH_CLOCK=" + by)
 		c.Await("the node to claim nothing", func() bool { return strings.Contains(m.Log.String(), claimsNothing) })
 	}
-	// Two renewals, every 10 s: the sweeps of all nodes, every 5 s, have looked at the lease.
+	// Leases are renewed every 10 s, and nodes sweep every 5 s. So all nodes have swept when the lease was renewed.
 	db, err := sql.Open("pgx", c.DSN)
 	c.Must(err)
 	t.Cleanup(func() { db.Close() })
@@ -184,7 +184,7 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 	}
 	c.Touch("go")
 	c.doneAtOnce(n)
-	for _, m := range c.nodes[1:] { // what they take in is worked on once as well
+	for _, m := range c.nodes[1:] { // a webhook to these nodes also leads to one attempt
 		c.to(m)
 		c.doneAtOnce(c.issue("Another line"))
 	}
@@ -200,13 +200,13 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 	}
 }
 
-func TestSessionsHoldOnEveryNode(t *testing.T) {
+func TestSessionsWorkOnEveryNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, startPostgres(t))
 	c.Agent(testrig.PlainAgent, "")
 	a, b := c.join(), c.join()
 	c.Pages = a.Pages
-	c.Get("/") // signs in there
+	c.Get("/") // signs in at the first node
 	_, link, _ := pawl(t, c.Dir, nil, "login", "--config", c.File())
 	at, err := url.Parse(strings.TrimSpace(link))
 	c.Must(err)
@@ -217,7 +217,7 @@ func TestSessionsHoldOnEveryNode(t *testing.T) {
 			t.Errorf("the node at %s does not know the session: %d\n%s", m.Pages, status, body)
 		}
 		at.Host = m.Pages
-		answer, err := http.PostForm(at.String(), nil) // the button of the page
+		answer, err := http.PostForm(at.String(), nil) // presses the page's button
 		c.Must(err)
 		answer.Body.Close()
 		used = append(used, answer.StatusCode)
@@ -227,25 +227,22 @@ func TestSessionsHoldOnEveryNode(t *testing.T) {
 	}
 }
 
-// halted is a cluster with a node that halted in the middle of its work, while another one joined.
+// halted is a cluster with a node that halted during its work, and another node that joined.
 type halted struct {
 	*cluster
-	at     string // the crash point; empty for the agent at work
-	killed bool   // or stopped, to go on later
-	nap    string // the length of the sleep that its agents leave behind
+	at     string // the crash point; empty to halt while the agent works
+	killed bool   // whether the node was killed; otherwise it is paused and continues later
+	nap    string // the duration of the sleep process that the agents leave
 	node   *testrig.Member
 	death  crashtest.Death
 	issue  int
 }
 
-// The points are those where what a node leaves behind differs: a delivery, a
-// lease alone, an attempt without an agent, with one at work, with one that has
-// ended, with a push and without its end, a run without its pull request, and one
-// that has ended and is not shown. A node that goes on after more than its lease
-// finds that it has lost it, and does nothing more to the thread or to GitHub.
-// Leases go by the database's clock, so this takes a lease's true time, for all
-// cases at once.
-func TestWhereverANodeHaltsAnotherGoesOnWithinAMinute(t *testing.T) {
+// The node halts at points that leave different states: a delivery, only a lease, an attempt before its agent starts,
+// during the agent, after the agent, during the push, before its end is logged, a run without a pull request, and a
+// finished run that is not shown yet. A node that continues after its lease expired must notice this, and must not change
+// the thread or GitHub. Leases use the database's clock, so the test waits for a real lease; all cases wait together.
+func TestHaltedNodeIsReplacedWithinAMinute(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	var all []*halted
@@ -265,12 +262,12 @@ func TestWhereverANodeHaltsAnotherGoesOnWithinAMinute(t *testing.T) {
 	}
 	for _, h := range all {
 		if !h.killed {
-			h.goOn()
+			h.wake()
 		}
 	}
 }
 
-// halt lets a node begin, halts it, and lets another one join.
+// halt starts a node, halts it at the crash point, and starts another node.
 func (h *halted) halt() {
 	h.T.Helper()
 	h.node = h.crashing("PAWL_PAUSE_AT=" + h.at)
@@ -292,8 +289,8 @@ func (h *halted) halt() {
 	h.World.SetWebhookURL(h.URL("/api/github/hook"))
 }
 
-// takenOver checks when the other node went on and how it ended, and that nothing
-// is left of one that was killed.
+// takenOver checks that the other node continued in time and finished the thread, and that no process of a killed node is
+// left.
 func (h *halted) takenOver() {
 	h.T.Helper()
 	h.Await("the end", func() bool {
@@ -301,7 +298,7 @@ func (h *halted) takenOver() {
 		return edits(s) == 1 && !s.Open() && len(crashtest.LeftOver(s)) == 0
 	})
 	h.Settle()
-	wentOn(h.T, h.Events(h.issue), h.death, true)
+	continued(h.T, h.Events(h.issue), h.death, true)
 	s := h.State(h.issue)
 	for _, wrong := range append(crashtest.AttemptsWrong(s, []crashtest.Death{h.death}), crashtest.LeftOver(s)...) {
 		h.T.Errorf("halted at %q: %s", h.at, wrong)
@@ -320,29 +317,29 @@ func (h *halted) takenOver() {
 	}
 }
 
-// goOn wakes the halted node and looks what it does.
-func (h *halted) goOn() {
+// wake wakes the halted node. The node must not change the halted thread, and must handle new webhooks.
+func (h *halted) wake() {
 	h.T.Helper()
 	events, writes := len(h.Events(h.issue)), h.writes()
 	h.Must(h.node.Cmd.Process.Signal(syscall.SIGCONT))
 	h.Await("the halted node to notice", func() bool { return strings.Contains(h.node.Log.String(), thread.ErrLeaseLost.Error()) })
-	// It is well, and works on what comes next.
+	// The node still works and handles new webhooks.
 	h.to(h.node)
 	h.Writes(h.issue, testrig.Reader, "Thank you.")
 	h.Settle()
 	for _, e := range h.Events(h.issue)[events:] {
-		// The thanks, and the webhook of a push that waited at the halted node.
+		// These events come from the comment, and from the webhook of a push that waited at the halted node.
 		if e.Kind != thread.KindIgnored && e.Kind != thread.KindThread {
 			h.T.Errorf("halted at %q: %s was appended afterwards", h.at, e.Kind)
 		}
 	}
 	if now := h.writes(); len(now) != len(writes) {
-		h.T.Errorf("halted at %q: afterwards GitHub heard %q", h.at, now[len(writes):])
+		h.T.Errorf("halted at %q: the node then sent to GitHub %q", h.at, now[len(writes):])
 	}
 	h.Once(h.issue)
 }
 
-// writes are the requests that changed something at GitHub, git's included.
+// writes returns the requests that changed GitHub, including git's requests.
 func (r *rig) writes() (list []string) {
 	for _, q := range r.World.Requests() {
 		reads := q.Method == http.MethodGet || strings.HasSuffix(q.Path, "/access_tokens") || strings.HasSuffix(q.Path, "/git-upload-pack")

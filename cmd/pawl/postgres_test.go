@@ -16,9 +16,9 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// PostgreSQL ends under a server and is started again: what was answered is there,
-// and an attempt that ended meanwhile is written down.
-func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
+// PostgreSQL is killed and restarted while a server runs. All acknowledged deliveries are stored, and an attempt that
+// ended during the outage is logged.
+func TestPostgreSQLRestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
@@ -26,7 +26,7 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 	c.join()
 	n := c.issue("A second line")
 	c.Await("the agent at work", func() bool { return c.Has("ready") })
-	c.Get("/") // signed in before the database is away
+	c.Get("/") // signs in while the database still answers
 	answered := []string{}
 	send := func() int {
 		guid, code := c.Send(100)
@@ -44,8 +44,8 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 			t.Errorf("answered %d without a database, want 503", code)
 		}
 	}
-	if code, said := c.Ready(); code != http.StatusServiceUnavailable || said.Part(t, "database").OK {
-		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, said)
+	if code, health := c.Ready(); code != http.StatusServiceUnavailable || health.Part(t, "database").OK {
+		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, health)
 	}
 	c.Touch("go")
 	c.Await("the agent's end", func() bool { return c.Has("done") })
@@ -55,22 +55,22 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 	c.hasAll(answered)
 }
 
-// hasAll checks that every delivery that was answered 2xx is stored.
+// hasAll checks that these deliveries, which were answered with 2xx, are stored.
 func (r *rig) hasAll(guids []string) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
 		for _, guid := range guids {
 			if _, err := db.Delivery(r.T.Context(), guid); err != nil {
-				r.T.Errorf("a delivery that was answered: %v", err)
+				r.T.Errorf("an acknowledged delivery: %v", err)
 			}
 		}
 	})
 }
 
-// postgresProgram runs a program of PostgreSQL, of the newest version that is installed.
+// postgresProgram runs a program of the newest installed PostgreSQL.
 func postgresProgram(t *testing.T, name string, args ...string) {
 	t.Helper()
-	// The pattern is well formed, so there is no error to look at.
+	// Glob fails only if the pattern is malformed.
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if len(found) == 0 {
 		found = []string{needs.Program(t, name)}
@@ -80,8 +80,8 @@ func postgresProgram(t *testing.T, name string, args ...string) {
 	}
 }
 
-// The commands are those of docs/operations.md.
-func TestADumpOfPostgreSQLThatIsMadeWhileServingGoesOnInANewDatabase(t *testing.T) {
+// docs/operations.md gives these commands.
+func TestPostgreSQLDumpWhileServingCanBeRestored(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
@@ -107,7 +107,7 @@ func TestADumpOfPostgreSQLThatIsMadeWhileServingGoesOnInANewDatabase(t *testing.
 	c.DSN = db.Address(db.NewDatabase(t, ""))
 	postgresProgram(t, "pg_restore", "--no-owner", "-d", c.DSN, archive)
 	node = c.join()
-	c.Await("the thread that the dump holds half of", func() bool {
+	c.Await("the thread that was unfinished in the dump", func() bool {
 		s := c.Thread(testrig.ThreadName(second))
 		return s.State == "done" && s.Attempts == 2
 	})
@@ -122,9 +122,8 @@ func TestADumpOfPostgreSQLThatIsMadeWhileServingGoesOnInANewDatabase(t *testing.
 	}
 }
 
-// The steps are those of docs/operations.md, on two servers that are restarted
-// one after the other.
-func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
+// docs/operations.md gives these steps. Two servers are restarted one after the other.
+func TestPostgreSQLPasswordRotationLosesNoDelivery(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
@@ -134,7 +133,7 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 	run := func(query string) {
 		t.Helper()
 		_, err := super.ExecContext(t.Context(), query)
-		// It meets servers at work, and PostgreSQL may end either side's statement.
+		// The query can deadlock with a server's statement, and PostgreSQL may abort either of them.
 		for err != nil && strings.Contains(err.Error(), "deadlock detected") {
 			_, err = super.ExecContext(t.Context(), query)
 		}
@@ -145,13 +144,13 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 	}
 	run("CREATE ROLE pawl_a LOGIN PASSWORD 'first'")
 	run(fmt.Sprintf("ALTER DATABASE %s OWNER TO pawl_a", name))
-	// From here on everybody else than the superuser needs a password.
+	// From here on all users except the superuser need a password.
 	access := []byte("local all pawl trust\nlocal all all scram-sha-256\n")
 	c.Must(os.WriteFile(filepath.Join(db.Dir, "data", "pg_hba.conf"), access, 0o600))
 	run("SELECT pg_reload_conf()")
 	c.DSN = login("pawl_a", "first")
 	nodes := []*testrig.Member{c.join(), c.join()}
-	before := len(c.World.Deliveries()) // while nobody served
+	before := len(c.World.Deliveries())
 	asked := []int{c.issue("A second line")}
 
 	run("CREATE ROLE pawl_owner NOLOGIN")
@@ -163,7 +162,7 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 	for i, old := range nodes {
 		c.to(nodes[1-i])
 		asked = append(asked, c.issue(fmt.Sprint("Line ", i+3)))
-		c.Must(c.World.WaitDelivered(t.Context())) // a webhook may be under way to the node that leaves
+		c.Must(c.World.WaitDelivered(t.Context())) // no webhook may be in flight to the node that leaves
 		c.leave(old, syscall.SIGTERM)
 		nodes[i] = c.join()
 	}
@@ -177,16 +176,16 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 			t.Errorf("a %s was answered %d", d.Event, d.StatusCode)
 		}
 	}
-	// A migration can change what it finds, and what it makes belongs to the next login, too.
+	// A role owns all tables, so every login can migrate them.
 	var others int
 	query := "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tableowner <> 'pawl_owner'"
 	c.Must(super.QueryRowContext(t.Context(), query).Scan(&others))
 	if others != 0 {
-		t.Errorf("%d tables belong to a login", others)
+		t.Errorf("%d tables belong to a login instead of the role", others)
 	}
 	for _, n := range nodes {
 		if log := n.Log.String(); strings.Contains(log, ":first@") || strings.Contains(log, ":second@") {
-			t.Error("the log holds a password")
+			t.Error("the log contains a password")
 		}
 		c.leave(n, syscall.SIGTERM)
 	}
@@ -197,7 +196,7 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 	}
 }
 
-// newProxied makes an installation that reaches its database through a proxy.
+// newProxied returns a cluster that reaches its database through a proxy.
 func newProxied(t *testing.T) (*cluster, *postgrestest.Proxy) {
 	t.Helper()
 	db := startPostgres(t)
@@ -207,8 +206,8 @@ func newProxied(t *testing.T) (*cluster, *postgrestest.Proxy) {
 	return c, proxy
 }
 
-// Neither the server nor GitHub is left waiting by connections that give no answer and no reset.
-func TestConnectionsToPostgreSQLThatGoSilentAreReplaced(t *testing.T) {
+// Connections that neither answer nor reset do not block the server or GitHub for long.
+func TestSilentPostgreSQLConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	c, proxy := newProxied(t)
 	c.Agent(testrig.PlainAgent, "")
@@ -230,14 +229,14 @@ func TestConnectionsToPostgreSQLThatGoSilentAreReplaced(t *testing.T) {
 	c.hasAll(answered)
 }
 
-func TestWhilePostgreSQLHangsWebhooksAreAnswered503(t *testing.T) {
+func TestWebhooksGet503WhilePostgreSQLHangs(t *testing.T) {
 	t.Parallel()
 	c, proxy := newProxied(t)
 	c.Agent(testrig.Waiting+"touch \"$CTRL/done\"\n", "startup_timeout: 20m, idle_timeout: 20m")
 	c.join()
 	n := c.issue("A second line")
 	c.Await("the agent at work", func() bool { return c.Has("ready") })
-	c.Get("/") // signed in before the database hangs
+	c.Get("/") // signs in before the database hangs
 	proxy.Hang()
 	codes := make(chan int)
 	for range 20 {
@@ -248,8 +247,8 @@ func TestWhilePostgreSQLHangsWebhooksAreAnswered503(t *testing.T) {
 			t.Errorf("answered %d while the database hangs, want 503", code)
 		}
 	}
-	if code, said := c.Ready(); code != http.StatusServiceUnavailable || said.Part(t, "database").OK {
-		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, said)
+	if code, health := c.Ready(); code != http.StatusServiceUnavailable || health.Part(t, "database").OK {
+		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, health)
 	}
 	proxy.Mend()
 	c.Await("a webhook to be stored again", func() bool { _, code := c.Send(100); return code == http.StatusOK })
@@ -257,7 +256,7 @@ func TestWhilePostgreSQLHangsWebhooksAreAnswered503(t *testing.T) {
 	c.doneAtOnce(n)
 }
 
-// Two servers, a command and a question of each go through a pooler that gives every transaction another session.
+// Two servers use PostgreSQL through a pooler, in which every transaction may get another session.
 func TestServersWorkThroughAPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "session"} {
@@ -284,7 +283,7 @@ func TestServersWorkThroughAPooler(t *testing.T) {
 	}
 }
 
-func TestAServerEndsOnceAnotherVersionHasMigratedItsDatabase(t *testing.T) {
+func TestServerStopsAfterAnotherVersionMigrates(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
@@ -302,8 +301,8 @@ func TestAServerEndsOnceAnotherVersionHasMigratedItsDatabase(t *testing.T) {
 	}
 }
 
-// The database's clock is an hour ahead of the shell's: PostgreSQL finds the schema before its own functions.
-func TestACommandInTheShellIsDatedByTheDatabase(t *testing.T) {
+// The database's clock is an hour ahead of the shell's clock: the schema "ahead" replaces PostgreSQL's clock function.
+func TestShellCommandsUseTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
@@ -328,6 +327,6 @@ func TestACommandInTheShellIsDatedByTheDatabase(t *testing.T) {
 	query := "SELECT max(at)/6e7 - extract(epoch FROM now())/60 FROM events"
 	c.Must(super.QueryRowContext(t.Context(), query).Scan(&minutes))
 	if minutes < 30 {
-		t.Errorf("the newest event is dated %.0f minutes ahead of the shell's clock, want an hour as the database's", minutes)
+		t.Errorf("the newest event is dated %.0f minutes ahead of the shell's clock, want an hour, like the database's clock", minutes)
 	}
 }

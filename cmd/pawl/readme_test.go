@@ -28,18 +28,18 @@ import (
 
 const sources = "../../"
 
-// readme plays the commands of a page. A shell reads each line, beside programs that only write down what they were
-// asked; Pawl's own commands are then run by the built program, and what is asked of others is looked up in a table.
+// readme runs the commands of a page. A shell executes each line with stub programs, which only record their arguments.
+// The built program then runs Pawl's own commands. The calls of other programs are looked up in a table.
 type readme struct {
 	t              *testing.T
 	page           string
 	dir, bin, home string
 	world          *fakegithub.Server
 	model          *fakeprovider.Server
-	played         map[string]bool // others' patterns and Pawl's commands that came
+	played         map[string]bool // the patterns of others and the commands of Pawl that the page contains
 }
 
-// recorded writes a call down for readme.calls.
+// recorded is a stub program that records its call for readme.calls.
 const recorded = "#!/bin/sh\n{ printf '%s\\001' \"${0##*/}\" \"$@\"; echo; } >>\"$CALLS\"\n"
 
 func newReadme(t *testing.T) *readme {
@@ -76,7 +76,7 @@ func file(t *testing.T, name string) string {
 	return string(data)
 }
 
-// fresh is a folder as it is after make build.
+// fresh creates a folder that looks as after make build.
 func (r *readme) fresh() {
 	r.dir = r.t.TempDir()
 	r.must(os.Mkdir(filepath.Join(r.dir, "bin"), 0o755))
@@ -96,7 +96,7 @@ func (r *readme) env() []string {
 		"OPENAI_BASE_URL="+r.model.URL("edit-success")+"/v1", "CALLS="+filepath.Join(r.bin, "calls"))
 }
 
-// calls are those that the shell makes of a line, without sudo.
+// calls returns the program calls of a shell line, without sudo.
 func (r *readme) calls(line string) (calls [][]string) {
 	r.t.Helper()
 	path := filepath.Join(r.bin, "calls")
@@ -116,8 +116,8 @@ func (r *readme) calls(line string) (calls [][]string) {
 	return calls
 }
 
-// others are the calls of other programs that the page makes, each with what must be in a file for it to work: $1 is
-// the pattern's first group. What follows a group called pawl are flags of Pawl.
+// others are patterns of the page's calls of other programs. Each has texts that a file must contain, so that the call
+// works: {file, text}, where $1 is the pattern's first group. The group named pawl has arguments of Pawl.
 func others() map[string][][2]string {
 	const compose, unit, release = "config/deploy/compose.yml", "config/deploy/pawl.service", ".github/workflows/release.yml"
 	const pods = "config/deploy/kubernetes/pawl.yaml"
@@ -148,18 +148,18 @@ func others() map[string][][2]string {
 	}
 }
 
-// other looks a call up.
+// other checks a call of another program.
 func (r *readme) other(line string, call []string) {
 	r.t.Helper()
-	said := strings.Join(call, " ")
+	words := strings.Join(call, " ")
 	for pattern, needed := range others() {
 		p := regexp.MustCompile("^" + pattern + "$")
-		found := p.FindStringSubmatchIndex(said)
+		found := p.FindStringSubmatchIndex(words)
 		if found == nil {
 			continue
 		}
 		r.played[pattern] = true
-		expand := func(template string) string { return string(p.ExpandString(nil, template, said, found)) }
+		expand := func(template string) string { return string(p.ExpandString(nil, template, words, found)) }
 		for _, n := range needed {
 			if name, text := expand(n[0]), expand(n[1]); !strings.Contains("\n"+file(r.t, name), text) {
 				r.t.Errorf("%s: %s has no %q", line, name, text)
@@ -170,10 +170,10 @@ func (r *readme) other(line string, call []string) {
 		}
 		return
 	}
-	r.t.Errorf("%s: nobody tries %s", line, said)
+	r.t.Errorf("%s: no pattern matches %s", line, words)
 }
 
-// knows fails where the program has not these flags. What follows -- or a first word is not looked at.
+// knows fails if Pawl does not have this command and these flags.
 func (r *readme) knows(line string, args []string) {
 	r.t.Helper()
 	var help, errs strings.Builder
@@ -190,7 +190,7 @@ func (r *readme) knows(line string, args []string) {
 
 var codeBlock = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
 
-func TestEveryCommandOfReadmeRuns(t *testing.T) {
+func TestReadmeCommandsRun(t *testing.T) {
 	t.Parallel()
 	needs.Program(t, "bwrap")
 	r := newReadme(t)
@@ -210,23 +210,23 @@ func TestEveryCommandOfReadmeRuns(t *testing.T) {
 					}
 				}
 			}
-		case "yaml": // a part of the server's file
+		case "yaml": // a part of the server's configuration
 			text = "github: {app: {integration_id: 1, private_key_file: a, webhook_secret: 0123456789abcdef}}\n" + text
 			if _, err := config.Parse("pawl.yml", []byte(text), func(string) (string, bool) { return "x", true }, true); err != nil {
 				t.Errorf("%v\n%s", err, text)
 			}
 		default:
-			t.Errorf("nobody tries a block of %q:\n%s", block[2], text)
+			t.Errorf("this test cannot run a block of %q:\n%s", block[2], text)
 		}
 	}
 	for pattern := range others() {
 		if !r.played[pattern] {
-			t.Errorf("the page does not say %s", pattern)
+			t.Errorf("the page has no call %s", pattern)
 		}
 	}
 	for _, command := range []string{"run", "replay", "inspect", "setup", "doctor", "serve", "login"} {
 		if !r.played[command] {
-			t.Errorf("the page does not say pawl %s", command)
+			t.Errorf("the page has no call pawl %s", command)
 		}
 	}
 	if bad := regexp.MustCompile(`(?m)^(replace|exclude)\b`).FindString(file(t, "go.mod")); bad != "" {
@@ -234,8 +234,8 @@ func TestEveryCommandOfReadmeRuns(t *testing.T) {
 	}
 }
 
-// pawl runs the built program with what the page says. Beside that, setup is told where the fake GitHub is, and the
-// server takes a free port. The task of pawl run is not done.
+// pawl runs the built program with the page's arguments. setup also gets the fake GitHub's URL, and serve a free port.
+// pawl run is not executed; only its flags are checked.
 func (r *readme) pawl(line string, args []string) {
 	r.t.Helper()
 	r.played[args[0]] = true
@@ -262,7 +262,7 @@ var (
 	formManifest = regexp.MustCompile(`name="manifest" value="([^"]*)"`)
 )
 
-// setup is the command and what a user does in the browser.
+// setup runs pawl setup and plays the user in the browser.
 func (r *readme) setup(ctx context.Context, line string, args []string) {
 	r.t.Helper()
 	args = append(slices.Clone(args), "--github", r.world.WebURL())
@@ -300,7 +300,7 @@ func (r *readme) setup(ctx context.Context, line string, args []string) {
 	r.must(r.world.Install(repo))
 }
 
-// serve leaves the server running for the lines that follow.
+// serve starts the server. It runs until the test ends.
 func (r *readme) serve(line string, args []string) {
 	r.t.Helper()
 	cmd := exec.Command(testrig.Program, append(slices.Clone(args), "--listen", "127.0.0.1:0")...)
@@ -310,22 +310,22 @@ func (r *readme) serve(line string, args []string) {
 	r.must(err)
 	r.must(cmd.Start())
 	r.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it is over
+		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_, _ = io.Copy(io.Discard, out)
 		_ = cmd.Wait()
 	})
-	var said strings.Builder
+	var output strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		said.WriteString(lines.Text() + "\n")
+		output.WriteString(lines.Text() + "\n")
 		if strings.Contains(lines.Text(), `"pawl serves"`) {
 			return
 		}
 	}
-	r.t.Fatalf("%s ended:\n%s", line, &said)
+	r.t.Fatalf("%s ended:\n%s", line, &output)
 }
 
-// Within its sentences the page names commands, too, and numbers.
-func TestWhatReadmeSaysIsSo(t *testing.T) {
+// The page's sentences also contain commands and numbers.
+func TestReadmeFactsAreTrue(t *testing.T) {
 	t.Parallel()
 	r := &readme{t: t}
 	prose := codeBlock.ReplaceAllString(file(t, "README.md"), "")
@@ -374,7 +374,7 @@ func TestWhatReadmeSaysIsSo(t *testing.T) {
 		"a secret of at least 16 characters", "within 5 seconds",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the page does not say %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 }

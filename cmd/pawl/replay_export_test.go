@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
+func TestReplayAgreesWithTheExportedRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(fmt.Sprintf(testrig.Limited, testrig.ResetText(time.Now().Add(5*time.Hour))), "stream: codex")
@@ -26,16 +26,16 @@ func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
 		r.Ending(n)
 	}
 	trail := filepath.Join(r.Dir, "trail.jsonl")
-	write(t, trail, r.order(exitDone, "", "status", "--export", testrig.ThreadName(n)))
+	write(t, trail, r.shell(exitDone, "", "status", "--export", testrig.ThreadName(n)))
 	read := func(config string, stopped, avoided int) (report replay.Report) {
 		t.Helper()
-		code, out, said := pawl(t, r.Dir, nil, "replay", "--json", trail, "--config", config)
+		code, out, stderr := pawl(t, r.Dir, nil, "replay", "--json", trail, "--config", config)
 		if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitDone || report.StoppedAfter == nil {
-			t.Fatalf("exit %d, %v: %s", code, err, said)
+			t.Fatalf("exit %d, %v: %s", code, err, stderr)
 		}
 		got := []int{*report.StoppedAfter, report.AvoidedAttempts, report.RecordedAttempts, report.UsageLimitAttempts, report.UsageLimitMentions}
 		if diff := cmp.Diff([]int{stopped, avoided, 3, 3, 0}, got); diff != "" {
-			t.Errorf("by %s: stopped after, avoided, recorded, at a limit, mentions (-want +got)\n%s", config, diff)
+			t.Errorf("with the policy of %s: attempts before the stop, avoided, recorded, at a limit; limits mentioned (-want +got)\n%s", config, diff)
 		}
 		return report
 	}
@@ -48,7 +48,7 @@ func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
 	if diff := cmp.Diff(want, decided); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// The same run under a policy that stops sooner.
+	// The same run with a policy that stops earlier.
 	text, err := os.ReadFile(config)
 	r.Must(err)
 	strict := filepath.Join(r.Dir, "strict.yml")

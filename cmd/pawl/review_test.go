@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// People write on a pull request before GitHub's answer with its number is there, and a kill comes in between.
-func TestWhatIsSaidOnAPullRequestBeforeItsNumberIsLoggedIsWorkedOn(t *testing.T) {
+// Users comment on a pull request before Pawl gets GitHub's answer with its number, and Pawl is killed before that answer.
+func TestEarlyPullRequestCommentsAreHandled(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -38,9 +38,9 @@ func TestWhatIsSaidOnAPullRequestBeforeItsNumberIsLoggedIsWorkedOn(t *testing.T)
 	r.Await("the second attempt", func() bool { return r.Calls() == 2 })
 	r.Ending(n)
 	prompt := r.Prompt("2")
-	for _, said := range []string{"begin with a verb", "end must be a noun", "Indent this one"} {
-		if !strings.Contains(prompt, said) {
-			t.Errorf("the second attempt was not told %q:\n%s", said, prompt)
+	for _, text := range []string{"begin with a verb", "end must be a noun", "Indent this one"} {
+		if !strings.Contains(prompt, text) {
+			t.Errorf("the second attempt's prompt lacks %q:\n%s", text, prompt)
 		}
 	}
 	r.Once(n)

@@ -61,7 +61,7 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.repo, "repo", ".", "the repository, or a folder in it")
 	f.StringVar(&o.backend, "backend", "", "a backend of the configuration, or an agent CLI (default: the configuration's only backend, else codex)")
 	f.StringVar(&o.model, "model", "", "the model, instead of the backend's own")
-	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy (default: "+configHere+" in the current folder, unless git tracks it)")
+	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy (default: "+configHere+" in the current folder; refused if git tracks it)")
 	f.StringVar(&o.sandbox, "sandbox", "", "auto (bubblewrap) or none, instead of the configuration's")
 	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, in addition to the commands of .github/pawl.yml; may be repeated")
 	f.BoolVar(&o.json, "json", false, "print one JSON object, and no progress")
@@ -69,7 +69,7 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// taskIsAFlag refuses arguments: most likely a task without --task.
+// taskIsAFlag refuses arguments. An argument is most likely a task whose --task is missing.
 func taskIsAFlag(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -144,7 +144,7 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	}
 	// Runs on the same folder share the setup's result.
 	s.Env.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
-	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // test results of the base, which only this run uses
+	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // no other run uses these test results of the base
 	return solveLocally(cmd, s, work, task, o)
 }
 
@@ -292,7 +292,7 @@ func notDone(v checkrun.View, verifies bool) error {
 	return nil
 }
 
-// blank reports whether a command line is empty, which would verify nothing.
+// blank reports whether a command line is empty. An empty command line would verify nothing.
 func blank(command string) bool { return strings.TrimSpace(command) == "" }
 
 // currentBranch is a folder's branch; empty on a detached head.
@@ -309,7 +309,7 @@ func readTask(o runOptions) (string, error) {
 	case o.task != "":
 		return o.task, nil
 	case o.taskFile == "":
-		return "", errors.New("say what to do with --task or --task-file")
+		return "", errors.New("give the task with --task or --task-file")
 	case o.taskFile == "-":
 		b, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
 		return string(b), err
@@ -318,7 +318,7 @@ func readTask(o runOptions) (string, error) {
 	return string(b), err
 }
 
-// localConfig is a configuration without a server: a file's, or the defaults with one backend.
+// localConfig returns the configuration of the file, or the defaults. It keeps only the chosen backend.
 func localConfig(o runOptions) (config.Server, error) {
 	cfg, err := loadOrDefault(o.config)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/internal/server"
 )
 
-// gcPercent replaces Go's default of 100, unless GOGC is set. The live memory is only a few megabytes, and at 100
-// garbage collection takes a twelfth of the processor time of answering webhooks (lab/bench ratios, memory).
+// gcPercent replaces Go's default of 100, unless GOGC is set. Live memory is only a few megabytes. With Go's
+// default, garbage collection takes a twelfth of the processor time spent on webhooks (lab/bench ratios, memory).
 const gcPercent = 150
 
 func serveCommand() *cobra.Command {
@@ -28,7 +28,8 @@ func serveCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		Long: "Run the GitHub App until SIGTERM or Ctrl-C. The server then starts no new work. Attempts may continue for\n" +
 			"server.drain; a second SIGTERM skips that time. The server hands over unfinished attempts and exits within 30 s.\n" +
-			"At startup it waits for PostgreSQL, and exits if any other dependency does not work; pawl doctor names it.\n" +
+			"At startup it waits for PostgreSQL. It exits if git, the sandbox, data_dir or every backend fails; pawl doctor\n" +
+			"names the cause.\n" +
 			"The server reloads its file when the file changes and at SIGHUP; docs/configuration.md lists the keys that need\n" +
 			"a restart.",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -21,17 +21,17 @@ import (
 	"github.com/pawlbot/pawl/internal/local"
 )
 
-// record has the real CLIs play the scripts of testdata/sessions and keeps what they printed:
+// record selects sessions to record. The real CLIs play the scripts of testdata/sessions, and their output is saved:
 //
 //	PAWL_TEST_ALL=1 go test -tags clis ./cmd/pawl -run TestRecordScriptedSessions -timeout 1h -record codex/
-var record = flag.String("record", "", "record the sessions anew whose CLI/name match this expression")
+var record = flag.String("record", "", "record again the sessions whose CLI/name matches this expression")
 
 const sessions = "../../testdata/sessions"
 
-// TestRecordScriptedSessions records with the four CLIs that edit a file without reading it before each edit.
+// TestRecordScriptedSessions records the first four CLIs. They can edit a file without reading it before each edit.
 func TestRecordScriptedSessions(t *testing.T) {
 	if *record == "" {
-		t.Skip("it records where -record says which")
+		t.Skip("set -record to choose the sessions to record")
 	}
 	for _, s := range agenttest.Scripts(t, sessions+"/scripts") {
 		for _, cli := range realCLIs()[:4] {
@@ -43,7 +43,7 @@ func TestRecordScriptedSessions(t *testing.T) {
 	}
 }
 
-// recordSession has a real CLI play a script through pawl run, in the sandbox, and keeps the first attempt.
+// recordSession runs a real CLI with a script through pawl run, in the sandbox, and saves the first attempt.
 func recordSession(t *testing.T, cli realCLI, s agenttest.Script) {
 	st := newStand(t, cli, "script")
 	steps, err := json.Marshal(s.Steps)
@@ -62,7 +62,7 @@ func recordSession(t *testing.T, cli realCLI, s agenttest.Script) {
 	st.commit("The shop")
 	r := st.run()
 	first := r.Attempts[0]
-	kept := agenttest.Session{
+	recorded := agenttest.Session{
 		CLI:     cli.kind,
 		Version: cli.version,
 		Script:  s.Name,
@@ -74,17 +74,17 @@ func recordSession(t *testing.T, cli realCLI, s agenttest.Script) {
 	}
 	tree := filepath.Join(r.Transcripts, "attempts/local/widgets/1/work/checkout")
 	short := strings.NewReplacer(tree, "/repo", filepath.Dir(st.modules), "/clis")
-	kept.Edits.SameCall = short.Replace(kept.Edits.SameCall)
-	kept.Edits.SameCheck = short.Replace(kept.Edits.SameCheck)
-	kept.Edits.FailedCall = short.Replace(kept.Edits.FailedCall)
-	told, err := json.MarshalIndent(kept, "", " ")
+	recorded.Edits.SameCall = short.Replace(recorded.Edits.SameCall)
+	recorded.Edits.SameCheck = short.Replace(recorded.Edits.SameCheck)
+	recorded.Edits.FailedCall = short.Replace(recorded.Edits.FailedCall)
+	summary, err := json.MarshalIndent(recorded, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &txtar.Archive{
 		Comment: []byte("Made by go test -tags clis ./cmd/pawl -run TestRecordScriptedSessions; see docs/verdicts.md.\n"),
 		Files: []txtar.File{
-			{Name: "session.json", Data: append(told, '\n')},
+			{Name: "session.json", Data: append(summary, '\n')},
 			{Name: "stdout.jsonl", Data: slim(t, short.Replace(st.transcript(first.Receipt)))},
 		},
 	}
@@ -97,8 +97,8 @@ func recordSession(t *testing.T, cli realCLI, s agenttest.Script) {
 	}
 }
 
-// sessionFile is what Codex wrote into its HOME.
-func (s *stand) sessionFile(r local.Result) string {
+// sessionFile returns the session file that Codex wrote below its HOME.
+func (s *cliRig) sessionFile(r local.Result) string {
 	s.t.Helper()
 	var found []byte
 	err := filepath.WalkDir(r.Transcripts, func(path string, e fs.DirEntry, err error) error {
@@ -113,18 +113,18 @@ func (s *stand) sessionFile(r local.Result) string {
 	return string(found)
 }
 
-// bulky are the fields of streams and session files that no adapter reads and that are most of their bytes:
-// settings, instructions, and what the files held before and after, which is said again with each edit.
+// bulky are large fields of streams and session files that no adapter reads: settings, instructions, and the files'
+// contents before and after each edit.
 var bulky = map[string]bool{
 	"agents": true, "apiKeySource": true, "base_instructions": true, "capabilities": true, "context_management": true, "encrypted_content": true, "internal_chat_message_metadata_passthrough": true,
 	"instructions": true, "mcp_servers": true, "memory_paths": true, "messageID": true, "metadata": true, "modelUsage": true, "parent_tool_use_id": true, "plugins": true, "skills": true,
 	"slash_commands": true, "snapshot": true, "time": true, "tool_use_result": true, "tools": true, "usage": true, "uuid": true, "request_id": true, "stop_sequence": true, "stop_details": true, "diagnostics": true, "stats": true, "turn_attribution": true, "session_attribution": true, "tokens": true, "world_state": true,
 }
 
-// maxPrinted is how much of what a tool printed is kept, in bytes.
+// maxPrinted is the recorded length of a tool's output, in bytes.
 const maxPrinted = 200
 
-// slim leaves the bulky fields of JSON lines out, and the end of what tools printed.
+// slim removes the bulky fields of JSON lines and shortens tools' output.
 func slim(t *testing.T, stream string) []byte {
 	t.Helper()
 	var out bytes.Buffer

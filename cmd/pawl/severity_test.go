@@ -10,8 +10,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The third severe loop within a week of one arm on one repository: nothing but a person's order lets it work there again.
-func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
+// After the third severe loop of a backend in one repository within a week, only a user's command lets that backend work
+// in the repository again.
+func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.CodexAgent+`for i in $(seq 1 600); do if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt; sleep 0.01; done
@@ -30,7 +31,7 @@ func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
 	var last int
 	for i := range 3 {
 		last = r.Solve(fmt.Sprintf("Task %d", i), fmt.Sprintf("Please write the value of task %d.", i))
-		if i > 0 { // it rests after the loop before
+		if i > 0 { // the backend is in cooldown after the previous loop
 			r.Await("the wait", func() bool { return r.Thread(testrig.ThreadName(last)).Rule == "cooldown" })
 			say(last, "/pawl resume")
 		}
@@ -42,18 +43,18 @@ func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
 	})
 	cools := r.Status().Cooldowns
 	if len(cools) != 1 || cools[0].Class != "runaway" || len(cools[0].Severe) != 3 {
-		t.Errorf("cooldowns %+v, want one that needs a person", cools)
+		t.Errorf("cooldowns %+v, want one that only a user can end", cools)
 	}
 	r.Await("the check run of the kept work", func() bool {
 		return strings.Contains(r.Check(r.World.Branches(testrig.Repo)[fmt.Sprintf("pawl/kept-%d-1", last)], "pawl/severity").Summary,
-			"**Next:** this was the backend's third severe edit loop here within a week. Its cooldown here lasts until a user asks for an attempt")
+			"**Next:** this was the backend's third severe edit loop in this repository within a week. Its cooldown lasts until a user asks for an attempt")
 	})
 	_, out, _ := pawl(t, r.Dir, nil, "status", "--config", filepath.Join(r.Dir, "pawl.yml"))
 	if want := "mine on acme/widgets: 3 severe edit loops in a week; it is in cooldown until a user comments /pawl resume"; !strings.Contains(out, want) {
 		t.Errorf("pawl status does not say %q:\n%s", want, out)
 	}
 	if _, page := r.Get("/accounts"); !strings.Contains(page, "it is in cooldown until a user comments /pawl resume") {
-		t.Errorf("the page of accounts does not say that a person is needed:\n%s", page)
+		t.Errorf("the page of accounts does not say that a user must end the cooldown:\n%s", page)
 	}
 	decided := func() (n int) {
 		for _, e := range r.Events(last) {
@@ -65,17 +66,17 @@ func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
 	}
 	before := decided()
 	say(last, "/pawl solve it in another way")
-	r.Await("the wish to be decided", func() bool { return decided() > before })
+	r.Await("the next decision", func() bool { return decided() > before })
 	if n := len(r.State(last).Attempts); n != 1 || r.Thread(testrig.ThreadName(last)).Rule != "runaway" {
-		t.Fatalf("%d attempts after a wish that is no order, want the one", n)
+		t.Fatalf("%d attempts after /pawl solve, want still one", n)
 	}
 	say(last, "/pawl resume")
 	loops(last, 2)
 	r.Settle()
 	if cools := r.Status().Cooldowns; len(cools) != 1 || cools[0].Class != "severe" || len(cools[0].Severe) != 1 {
-		t.Errorf("cooldowns %+v, want the one loop since the order", cools)
+		t.Errorf("cooldowns %+v, want the one loop since the command", cools)
 	}
 	if d := r.State(last).Attempts[1].Decision; !d.Lifts || !strings.Contains(d.Reasons.String(), "a user's command ends the cooldown") {
-		t.Errorf("decision %+v, want one that says that the order ended the rest", d)
+		t.Errorf("decision %+v, want one that says that the command ended the cooldown", d)
 	}
 }

@@ -44,7 +44,7 @@ func (r *rig) post(guid, signature, body string) (finish func() int) {
 	}
 }
 
-func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
+func TestSlowRequestDoesNotDelayAStop(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	n := r.AtWork()
@@ -53,12 +53,12 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	github := r.post(taken, testrig.Signature(sha256.New, []byte(body)), body)
 	r.Must(r.Server.Cmd.Process.Signal(syscall.SIGTERM))
 	r.Await("the agent to be ended", func() bool { return strings.Contains(r.Log.String(), `"attempt handed over"`) })
-	// Both requests are still on their way, so the server did not wait for them.
+	// Both requests are incomplete, so the server did not wait for them.
 	if got := github(); got != http.StatusOK {
 		t.Errorf("the webhook was answered %d, want it stored", got)
 	}
 	if got := stranger(); got != http.StatusUnauthorized {
-		t.Errorf("the other one was answered %d, want it refused", got)
+		t.Errorf("the other webhook was answered %d, want it refused", got)
 	}
 	if code := r.Ended(r.Server); code != 0 {
 		t.Errorf("the server ended with %d", code)
@@ -74,8 +74,8 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	}
 }
 
-// A start may wait for the database; a stop meanwhile is no failure of the service.
-func TestAStopWhileTheDatabaseDoesNotAnswerIsOrderly(t *testing.T) {
+// A starting server may wait for the database. Stopping it then is not a failure: the exit code is 0.
+func TestStopWhileWaitingForTheDatabase(t *testing.T) {
 	testrig.EndToEnd(t)
 	t.Parallel()
 	r := newRig(t, nil)
@@ -94,12 +94,12 @@ func TestAStopWhileTheDatabaseDoesNotAnswerIsOrderly(t *testing.T) {
 	defer conn.Close()
 	r.Must(cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "stopped before it served") {
-		t.Errorf("%v, want an orderly end; it said\n%s", err, log.String())
+		t.Errorf("%v, want exit code 0; the log is\n%s", err, log.String())
 	}
 }
 
-// A hangup has a server read its file at once, whether it changed or not.
-func TestAHangupHasTheServerReadItsFile(t *testing.T) {
+// After SIGHUP the server reads its file immediately, even if the file did not change.
+func TestSIGHUPReloadsTheFile(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")

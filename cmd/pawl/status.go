@@ -64,7 +64,7 @@ func statusCommand() *cobra.Command {
 	})
 }
 
-// named returns the thread with this name. The number of Pawl's pull request stands for the issue.
+// named returns the thread with this name. For a pull request that Pawl opened, it returns the issue's thread.
 func named(ctx context.Context, db *store.Store, name string) (thread.ID, error) {
 	t, err := thread.Parse(name)
 	if err != nil {

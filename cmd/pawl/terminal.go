@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -37,8 +36,8 @@ const shownLine = 200
 // shownProblem limits a file's error message, in bytes.
 const shownProblem = 300
 
-// showThread prints a thread's result, reasons, attempts and use. It gives no advice, because advice differs between a
-// folder and GitHub.
+// showThread prints a thread's result, reasons, attempts and used resources. It gives no advice, because a local run and
+// a thread on GitHub need different advice.
 func showThread(w io.Writer, v checkrun.View) {
 	fmt.Fprintln(w, checkrun.Headline(v))
 	for _, reason := range v.Reasons.Texts() {
@@ -73,12 +72,16 @@ func showThread(w io.Writer, v checkrun.View) {
 	for i, path := range last.LeftOut {
 		fmt.Fprintf(w, "%s  %s\n", render.When(i == 0, "\nLeft out of the work:\n"), render.Line(path, shownLine))
 	}
-	if message := strings.TrimSpace(cmp.Or(last.Says(), last.Detail)); message != "" {
-		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(render.Head(message, maxMessage), "\n", "\n  "))
+	who, message := "The agent says:", strings.TrimSpace(last.Says())
+	if message == "" {
+		who, message = "How it ended:", strings.TrimSpace(last.Detail)
+	}
+	if message != "" {
+		fmt.Fprintf(w, "\n%s\n%s\n", who, "  "+strings.ReplaceAll(render.Head(message, maxMessage), "\n", "\n  "))
 	}
 }
 
-// maxMessage limits the agent's last message, in bytes.
+// maxMessage limits the last message, in bytes.
 const maxMessage = 4_000
 
 func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name string) error {
@@ -103,7 +106,8 @@ func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name s
 	})
 }
 
-// showWork shows the work on the new branch: at a terminal all of it in git's pager, otherwise by file.
+// showWork shows the new branch's changes. At a terminal it opens the full diff in git's pager; otherwise it prints the
+// diffstat.
 func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 	if terminal(w) {
 		cmd := exec.CommandContext(ctx, "git", "-C", l.Dir, "diff", "--no-ext-diff", "--stat", "--patch", "HEAD..."+l.Branch)
@@ -120,7 +124,7 @@ func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 // lineBegin returns to the beginning of a terminal's line and clears it.
 const lineBegin = "\r\x1b[2K"
 
-// opener opens a command's input file, or standard input for "-". At a terminal it shows the progress of reading a
+// opener opens a command's input file, or standard input for "-". At a terminal it shows the progress through a
 // large file.
 func opener(cmd *cobra.Command) replay.Opener {
 	return func(name string) (io.ReadCloser, error) {
@@ -172,7 +176,7 @@ func (r *reading) Close() error {
 // progress prints lines during the work. At a terminal it keeps a status line below them.
 type progress struct {
 	w        io.Writer
-	status   bool                   // there is a status line
+	status   bool                   // whether there is a status line
 	prepared atomic.Pointer[string] // running setup or verify command; empty or nil for none
 	writing  sync.Mutex
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// At a terminal a command tells of a large file how far it is read, in one line that is gone at its end.
-func TestALargeFileTellsHowFarItIsRead(t *testing.T) {
+// At a terminal a command shows how much of a large file it has read, in one line that is cleared at the end.
+func TestLargeFileShowsReadProgress(t *testing.T) {
 	t.Parallel()
-	for size, told := range map[int64]bool{slowRead: true, slowRead - 1: false} {
+	for size, shows := range map[int64]bool{slowRead: true, slowRead - 1: false} {
 		name := filepath.Join(t.TempDir(), "session.jsonl")
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -23,8 +23,8 @@ func TestALargeFileTellsHowFarItIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said strings.Builder
-		r := withProgress(f, &said)
+		var output strings.Builder
+		r := withProgress(f, &output)
 		n, err := io.Copy(io.Discard, struct{ io.Reader }{r})
 		if n != size || err != nil {
 			t.Errorf("%d of %d bytes: %v", n, size, err)
@@ -32,7 +32,7 @@ func TestALargeFileTellsHowFarItIsRead(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		if got := said.String(); strings.Contains(got, " of 16 MiB read") != told || strings.HasSuffix(got, lineBegin) != told {
+		if got := output.String(); strings.Contains(got, " of 16 MiB read") != shows || strings.HasSuffix(got, lineBegin) != shows {
 			t.Errorf("%d bytes: %q", size, got)
 		}
 	}

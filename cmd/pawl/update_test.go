@@ -8,9 +8,9 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// A server that is stopped or killed while the agent resolves a conflict leaves no marker at GitHub, and the next one
-// merges anew.
-func TestAConflictSurvivesItsServer(t *testing.T) {
+// A server stops or dies while the agent resolves a conflict. It pushes no conflict markers, and the next server merges
+// again.
+func TestConflictResolutionSurvivesAServerStop(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// rig is the world of internal/testrig, with what the tests of this package look at in it.
+// rig is internal/testrig's rig with helpers for this package.
 type rig struct{ *testrig.Rig }
 
 func newRig(t *testing.T, files map[string]string) *rig {
@@ -21,7 +21,7 @@ func newProcessRig(t *testing.T, files map[string]string) *rig {
 	return &rig{testrig.NewProcess(t, files)}
 }
 
-// newRigAt is newRig with a clock for the fake GitHub, and what else its options shall be.
+// newRigAt is newRig with a clock for the fake GitHub and other changes to its options.
 func newRigAt(t *testing.T, files map[string]string, now func() time.Time, change ...func(*fakegithub.Options)) *rig {
 	t.Helper()
 	return &rig{testrig.NewAt(t, files, now, change...)}

@@ -24,7 +24,7 @@ type Adapter struct {
 	// Name is the backend's kind and the CLI's name. Stream is the format of standard output. These fields, Protocols
 	// and Version come from config's table of CLIs.
 	Name, Stream string
-	Protocols    []string // of endpoints
+	Protocols    []string // protocols of endpoints that the CLI speaks
 	Version      Version  // checked version; zero for the kind "command"
 	// Wrote reports whether a line has this CLI's format.
 	Wrote func(line gjson.Result) bool
@@ -39,10 +39,10 @@ type Adapter struct {
 	// without useful files.
 	OpenSession func(home, session string) (io.ReadCloser, error)
 	FoldSession func(r io.Reader, now time.Time) (Session, error)
-	// Exit maps an exit code without another explanation to an ending; empty for none. It may be nil.
+	// Exit maps an exit code to an ending if nothing else explains the exit; empty for none. It may be nil.
 	Exit func(code int) policy.Ending
-	// ReadTry finds a failed request or its repetition in two lines of standard error, the second one new. Nil for
-	// CLIs that report it on standard output.
+	// ReadTry finds a failed request or its repetition in two lines of standard error. Only the second line is
+	// new. Nil for CLIs that report failures on standard output.
 	ReadTry func(lines string) (Try, bool)
 	// SideModels are aliases of additional models that the CLI uses.
 	SideModels []string
@@ -54,7 +54,7 @@ type Adapter struct {
 
 // Version is a CLI's checked version; zero checks none. All CLIs print it for --version.
 type Version struct {
-	Checked string // its switches and output were checked
+	Checked string // version whose switches and output were checked
 	Package string // npm package
 }
 
@@ -80,8 +80,8 @@ func (v Version) Judge(output string) (order int, text string) {
 	found := versionNumber.FindStringSubmatch(Shorten(output, 4<<10))
 	checked := versionNumber.FindStringSubmatch(v.Checked)
 	if found == nil || checked == nil {
-		said, _, _ := strings.Cut(strings.TrimSpace(Shorten(output, 200)), "\n")
-		return 1, fmt.Sprintf("its version is unknown: it printed %q; %s was checked", said, v.Checked)
+		line, _, _ := strings.Cut(strings.TrimSpace(Shorten(output, 200)), "\n")
+		return 1, fmt.Sprintf("its version is unknown: it printed %q; %s was checked", line, v.Checked)
 	}
 	number := strings.TrimLeft(found[0], " v")
 	switch order = slices.CompareFunc(found[1:], checked[1:], compareNumbers); order {
@@ -116,7 +116,7 @@ type Request struct {
 	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" gets it in
 	// PAWL_TESTS, with a flag for a single call without the protocol.
 	TestTool []string
-	// Pictures are attached files, at the agent's paths, for CLIs that take some.
+	// Pictures are attached files, at the agent's paths, for CLIs that accept pictures.
 	Pictures []string
 	// For agents of the kind "command".
 	Attempt      int
@@ -160,7 +160,7 @@ func (a Adapter) Command(r Request) (Command, error) {
 		return Command{}, err
 	}
 	if !a.givesSession(r.Session) {
-		return Command{}, fmt.Errorf("%q is no session of %s: %w", r.Session, a.Name, ErrSession)
+		return Command{}, fmt.Errorf("%q is not a session of %s: %w", r.Session, a.Name, ErrSession)
 	}
 	own, err := a.Build(r)
 	if err != nil {
@@ -297,6 +297,6 @@ func (r Request) Servers(more map[string]any) map[string]any {
 
 // Settings formats a settings file.
 func Settings(settings map[string]any) string {
-	text, _ := json.MarshalIndent(settings, "", "  ") // always marshals
+	text, _ := json.MarshalIndent(settings, "", "  ") // never fails
 	return string(text)
 }

@@ -26,8 +26,7 @@ func ran(t testing.TB, command, output string) string {
 	return item(t, map[string]any{"id": "1", "type": "command_execution", "command": command, "aggregated_output": output, "exit_code": 0, "status": "completed"})
 }
 
-// wrote reports whether a remark consists of what a codex stream says that the agent
-// wrote.
+// wrote reports whether a codex stream shows that the agent wrote the whole remark.
 func wrote(t testing.TB, transcript, remark string) bool {
 	t.Helper()
 	var w feedback.Authored
@@ -59,7 +58,7 @@ func TestAgentsTextIsRecognised(t *testing.T) {
 	}
 }
 
-func TestTextReadByAnAgentStaysAUsersFeedback(t *testing.T) {
+func TestTextTheAgentOnlyReadIsNotRecognised(t *testing.T) {
 	const remark = "Please add a test for empty input before merging this."
 	for name, transcript := range map[string]string{
 		"read with gh":     ran(t, "gh pr view 7 --comments", remark),
@@ -74,7 +73,7 @@ func TestTextReadByAnAgentStaysAUsersFeedback(t *testing.T) {
 	}
 }
 
-func TestAShortRemarkMustStandInACommandThatPosts(t *testing.T) {
+func TestShortRemarkIsRecognisedOnlyInAPostingCommand(t *testing.T) {
 	for _, c := range []struct {
 		transcript string
 		want       bool
@@ -92,7 +91,7 @@ func TestAShortRemarkMustStandInACommandThatPosts(t *testing.T) {
 	}
 }
 
-func TestARemarkPostedFromAPatchedFileIsInTheSessionFile(t *testing.T) {
+func TestRemarkPostedFromPatchedFileIsRecognised(t *testing.T) {
 	const thread, remark = "01a1fd24-701f-7592-bb9e-941e16d06283", "The parser now accepts empty input."
 	line := `{"type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin Patch\n*** Add File: /tmp/c.md\n+The parser now\n+accepts empty input.\n"}}` + "\n" +
 		`{"type":"response_item","payload":{"type":"function_call_output","output":"A person wrote this long remark here."}}` + "\n"

@@ -16,6 +16,8 @@ type stop struct {
 	ending policy.Ending // TimedOut or Killed
 	reason string
 	silent time.Duration // the preceding silence
+	// interrupts means that the agent may continue its session.
+	interrupts bool
 	// first means that the kill came before the final event. Such a final event does not count: a CLI that must end
 	// kills its command and reports success.
 	first  bool
@@ -32,6 +34,7 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	}
 	t.now, t.zone = now, zone
 	t.refused(t.decide(why))
+	r.Interrupted = why.interrupts && r.Ending == policy.Killed
 	r.Mute = t.silent()
 	return *r
 }
@@ -45,12 +48,12 @@ func (t *tally) refused(e Event) {
 	if t.read(e).Kind != r.Ending {
 		e.Ending = r.Ending // by an exit code or an earlier event
 	}
-	said := t.read(e)
-	if l, ok := said.Limit(); ok {
+	limited := t.read(e)
+	if l, ok := limited.Limit(); ok {
 		l.Message = e.Text
 		r.Limit, r.Ending = &l, l.Kind
 	}
-	r.Reasons = append(r.Reasons, said.Reasons...)
+	r.Reasons = append(r.Reasons, limited.Reasons...)
 }
 
 func (t *tally) read(e Event) limit.Reading {
@@ -108,7 +111,7 @@ func (t *tally) decide(why stop) Event {
 		t.note(why)
 		e := t.judge(*t.failed, "the run ended with the error")
 		if t.slept.Kind != 0 && slices.Contains(consequences, r.Ending) {
-			e = t.judge(t.slept, "which came of a long wait after the refusal")
+			e = t.judge(t.slept, "which followed a long wait after the refusal")
 		}
 		return e
 	case r.final && why.ending != "":
@@ -193,7 +196,7 @@ func (t *tally) finished() Event {
 		r.end(policy.NoAnswer, "the run ended without an error, but the agent said and did nothing")
 		return Event{}
 	case t.idle():
-		r.end(policy.NoAnswer, "the run ended without an error, but its last answer is empty and no call of it had an effect")
+		r.end(policy.NoAnswer, "the run ended without an error, but the agent's last answer is empty and none of its calls had an effect")
 		return Event{}
 	}
 	if e, ok := t.onlyError(); ok {
@@ -209,13 +212,13 @@ func (t *tally) finished() Event {
 func (t *tally) noteEnd() {
 	r := &t.rep
 	if r.Exit.Code != 0 {
-		r.because(fmt.Sprintf("the exit code %d came after it and is ignored", r.Exit.Code))
+		r.because(fmt.Sprintf("the exit code %d followed the final event and is ignored", r.Exit.Code))
 	}
 	if t.spurious != "" {
-		r.because("an error without any work came after it and is ignored: " + Shorten(t.spurious, 300))
+		r.because("an error without any work followed the final event and is ignored: " + Shorten(t.spurious, 300))
 	}
 	if left := t.background.left(); left != "" {
-		r.because("work that the agent left in the background was ended with it: " + left + "; to be sure of it, wait for it in the foreground")
+		r.because("background work ended with the agent: " + left + "; to keep its result, wait for it in the foreground")
 	}
 }
 
@@ -224,8 +227,8 @@ func (t *tally) onlyError() (Event, bool) {
 		return Event{}, false
 	}
 	e := Event{Kind: Notice, Text: t.rep.FinalMessage}
-	said, ok := limit.Instead(limit.Evidence{Message: e.Text})
-	return e, ok && said.Kind != policy.Killed
+	found, ok := limit.Instead(limit.Evidence{Message: e.Text})
+	return e, ok && found.Kind != policy.Killed
 }
 
 func (t *tally) forgetOlder() {
@@ -252,12 +255,12 @@ func (t *tally) judge(e Event, where string) Event {
 	}
 	r := &t.rep
 	r.Failure = Shorten(e.Text, MaxText)
-	said := t.read(e)
-	r.named = said.Certainty == policy.Certain
-	r.Ending = said.Kind
+	limited := t.read(e)
+	r.named = limited.Certainty == policy.Certain
+	r.Ending = limited.Kind
 	byExit := t.exitEnding()
 	switch {
-	case said.Kind != "":
+	case limited.Kind != "":
 		r.because(where + ": " + Shorten(e.Text, 300))
 	case byExit != "":
 		r.end(byExit, fmt.Sprintf("the exit code %d stands for %s; %s: %s", r.Exit.Code, byExit, where, Shorten(e.Text, 300)))
@@ -291,7 +294,7 @@ func (t *tally) stepped() Event {
 	}
 	switch {
 	case t.unanswered():
-		r.end(policy.NoAnswer, "the run ended without an error, but the agent said nothing and no call of it had an effect")
+		r.end(policy.NoAnswer, "the run ended without an error, but the agent said nothing and none of its calls had an effect")
 	case t.step.Ending == "":
 		r.end(policy.CutOff, "the output ends after a tool call, with more to do")
 	case t.step.Ending == policy.Completed:
@@ -359,10 +362,10 @@ func (t *tally) silentFailure() Event {
 		return Event{}
 	}
 	e := Event{Kind: Notice, Text: text}
-	said := t.read(e).Kind
+	kind := t.read(e).Kind
 	switch {
-	case said != "" && !t.working:
-		r.end(said, fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, Shorten(text, 300)))
+	case kind != "" && !t.working:
+		r.end(kind, fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, Shorten(text, 300)))
 		return e
 	case byExit != "":
 		r.end(byExit, fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, byExit))

@@ -82,7 +82,7 @@ func times(n int, line func(i int) string) string {
 
 func message(i int) string { return fmt.Sprintf("msg_%d", i) }
 
-func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
+func TestCallsAreIdentifiedByMessageAndPositionNotID(t *testing.T) {
 	for name, c := range map[string]struct {
 		cli, stream string
 		calls       int
@@ -102,12 +102,12 @@ func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
 		"claude, calls without ids": {
 			config.Claude, times(120, func(i int) string { return claudeUse(message(i), " make") + claudeAnswer("x") }), 120, 0,
 		},
-		"claude, each message told twice": {
+		"claude, each message reported twice": {
 			config.Claude, times(30, func(i int) string {
 				return claudeUse(message(i), "x make") + claudeUse(message(i), "x make") + claudeAnswer("x")
 			}), 30, 0,
 		},
-		"claude, a message told again with more, after an answer": {
+		"claude, a message reported again with another call, after an answer": {
 			config.Claude, times(30, func(i int) string {
 				return claudeUse(message(i), "x make") + claudeAnswer("x") + claudeUse(message(i), "x make", "y make") + claudeAnswer("y")
 			}), 60, 0,
@@ -122,7 +122,7 @@ func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
 				return claudeUse(message(i), "x make", "x make", "x make") + claudeAnswer("x", "x", "x")
 			}), 90, 0,
 		},
-		"claude, parallel under one id, told twice": {
+		"claude, parallel under one id, reported twice": {
 			config.Claude, times(30, func(i int) string {
 				return claudeUse(message(i), "x make", "x make") + claudeUse(message(i), "x make", "x make") + claudeAnswer("x", "x")
 			}), 60, 0,
@@ -138,11 +138,11 @@ func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
 		"claude, answers first": {
 			config.Claude, times(30, func(i int) string { return claudeAnswer(message(i)) + claudeUse("m", message(i)+" make") }), 30, 0,
 		},
-		"claude, every other one is never answered": {
+		"claude, every other call is never answered": {
 			config.Claude, times(30, func(i int) string { return claudeUse(message(i), message(i)+" make") + claudeAnswer(message(i/2*2)) }), 15, 0,
 		},
 		"claude, an answer to nothing": {config.Claude, claudeAnswer("x", "y"), 0, 0},
-		"claude, two sessions with the same": {config.Claude, times(2, func(i int) string {
+		"claude, two sessions with the same call": {config.Claude, times(2, func(i int) string {
 			return fmt.Sprintf(`{"type":"system","subtype":"init","session_id":"s%d"}`+"\n", i) + claudeUse("m", "x make") + claudeAnswer("x")
 		}), 2, 0},
 		"claude, a provider's own tool": {
@@ -157,19 +157,19 @@ func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
 			return opencodeCall("x", message(i), "pending", "") + opencodeCall("x", message(i), "running", "make") +
 				opencodeCall("x", message(i), "running", "make") + opencodeCall("x", message(i), "completed", "make")
 		}), 40, 0},
-		"opencode, told twice, turn about": {config.OpenCode, times(40, func(i int) string {
+		"opencode, each reported again after the next": {config.OpenCode, times(40, func(i int) string {
 			return opencodeCall("x", message(i), "completed", "make") + opencodeCall("x", message(max(i-1, 0)), "completed", "make")
 		}), 40, 0},
 		"opencode, never ended": {config.OpenCode, times(40, func(i int) string {
 			return opencodeCall(message(i), message(i), "pending", "") + opencodeCall(message(i), message(i), "running", "make")
 		}), 0, 0},
 		"opencode, an unknown state": {config.OpenCode, times(40, func(i int) string { return opencodeCall("x", message(i), "queued", "make") }), 0, 0},
-		"opencode, no places":        {config.OpenCode, times(40, func(int) string { return opencodeCall("x", "", "completed", "make") }), 40, 0},
+		"opencode, no part ids":      {config.OpenCode, times(40, func(int) string { return opencodeCall("x", "", "completed", "make") }), 40, 0},
 		"codex, one id": {config.Codex, times(120, func(int) string {
 			return codexCommand("started", "x", "make") + codexCommand("completed", "x", "make")
 		}), 120, 0},
-		"codex, only its ends": {config.Codex, times(120, func(int) string { return codexCommand("completed", "x", "make") }), 120, 0},
-		"codex, ends told twice": {config.Codex, times(30, func(int) string {
+		"codex, only end events": {config.Codex, times(120, func(int) string { return codexCommand("completed", "x", "make") }), 120, 0},
+		"codex, end events reported twice": {config.Codex, times(30, func(int) string {
 			return codexCommand("started", "x", "make") + codexCommand("completed", "x", "make") + codexCommand("completed", "x", "make")
 		}), 30, 0},
 		"codex, never ended":      {config.Codex, times(30, func(i int) string { return codexCommand("started", message(i), "make") }), 0, 0},
@@ -193,9 +193,8 @@ func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
 	}
 }
 
-// TestHoweverAMessageIsToldItsAnsweredCallsCountOnce makes sessions whose ids say nothing: whatever a provider chose, and
-// however often the CLI tells a message or an answer.
-func TestHoweverAMessageIsToldItsAnsweredCallsCountOnce(t *testing.T) {
+// The sessions have arbitrary call ids, and the CLI reports each message once or several times, whole or in parts.
+func TestAnsweredCallsCountOnceHoweverOftenReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text strings.Builder
 		want := 0
@@ -205,17 +204,17 @@ func TestHoweverAMessageIsToldItsAnsweredCallsCountOnce(t *testing.T) {
 			for i, id := range all {
 				calls[i] = fmt.Sprintf("%s make %d", id, i)
 			}
-			tellings := 1 + rapid.IntRange(0, 2).Draw(t, "again")
-			switch rapid.SampledFrom([]string{"whole", "parts", "growing"}).Draw(t, "telling") {
+			reports := 1 + rapid.IntRange(0, 2).Draw(t, "again")
+			switch rapid.SampledFrom([]string{"whole", "parts", "growing"}).Draw(t, "how") {
 			case "whole":
-				text.WriteString(strings.Repeat(claudeUse(message(m), calls...), tellings))
+				text.WriteString(strings.Repeat(claudeUse(message(m), calls...), reports))
 			case "parts":
 				for _, c := range calls {
-					text.WriteString(strings.Repeat(claudeUse(message(m), c), tellings))
+					text.WriteString(strings.Repeat(claudeUse(message(m), c), reports))
 				}
 			case "growing":
 				for n := range calls {
-					text.WriteString(strings.Repeat(claudeUse(message(m), calls[:n+1]...), tellings))
+					text.WriteString(strings.Repeat(claudeUse(message(m), calls[:n+1]...), reports))
 				}
 			}
 			answered := rapid.IntRange(0, len(all)).Draw(t, "answered")
@@ -256,7 +255,7 @@ func TestEditsUnderOneIDAreSeenAsALoop(t *testing.T) {
 
 const claudeSucceeded = `{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":5,"output_tokens":1}`
 
-func TestTokensAreTheSessionsOrUnknown(t *testing.T) {
+func TestTokensCoverTheWholeSessionOrAreUnknown(t *testing.T) {
 	const models = `,"modelUsage":{"a":{"inputTokens":10,"cacheReadInputTokens":20,"cacheCreationInputTokens":30,"outputTokens":4},"b":{"inputTokens":1,"outputTokens":2}}`
 	const less = `,"modelUsage":{"a":{"inputTokens":3,"outputTokens":1}}`
 	init := func(id string) string {
@@ -269,19 +268,19 @@ func TestTokensAreTheSessionsOrUnknown(t *testing.T) {
 		cli, stream string
 		want        policy.Tokens
 	}{
-		"all models":               {config.Claude, claudeSucceeded + models + "}", of},
-		"no models":                {config.Claude, claudeSucceeded + "}", policy.Tokens{Input: 5, Output: 1}},
-		"empty models":             {config.Claude, claudeSucceeded + `,"modelUsage":{}}`, policy.Tokens{Input: 5, Output: 1}},
-		"told twice":               {config.Claude, claudeSucceeded + models + "}\n" + claudeSucceeded + models + "}", of},
-		"then nothing":             {config.Claude, claudeSucceeded + models + "}\n" + `{"type":"result","subtype":"error_during_execution","is_error":true,"usage":{"input_tokens":0,"output_tokens":0},"modelUsage":{}}`, of},
-		"a count that begins anew": {config.Claude, claudeSucceeded + models + "}\n" + claudeSucceeded + less + "}", both},
-		"two sessions":             {config.Claude, init("s1") + claudeSucceeded + less + "}\n" + init("s2") + claudeSucceeded + models + "}", both},
-		"one session goes on":      {config.Claude, init("s1") + claudeSucceeded + less + "}\n" + init("s1") + claudeSucceeded + models + "}", of},
-		"cut":                      {config.Claude, claudeUse("m", "x make") + claudeAnswer("x"), policy.Tokens{}},
-		"cut in the final event":   {config.Claude, claudeUse("m", "x make") + claudeSucceeded, policy.Tokens{}},
-		"zeros":                    {config.Qwen, `{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":0,"output_tokens":0}}`, policy.Tokens{}},
-		"codex":                    {config.Codex, codexTurn, policy.Tokens{Input: 9, CachedInput: 4, Output: 2}},
-		"codex, failed":            {config.Codex, `{"type":"turn.failed","error":{"message":"x"}}`, policy.Tokens{}},
+		"all models":                {config.Claude, claudeSucceeded + models + "}", of},
+		"no models":                 {config.Claude, claudeSucceeded + "}", policy.Tokens{Input: 5, Output: 1}},
+		"empty models":              {config.Claude, claudeSucceeded + `,"modelUsage":{}}`, policy.Tokens{Input: 5, Output: 1}},
+		"reported twice":            {config.Claude, claudeSucceeded + models + "}\n" + claudeSucceeded + models + "}", of},
+		"then nothing":              {config.Claude, claudeSucceeded + models + "}\n" + `{"type":"result","subtype":"error_during_execution","is_error":true,"usage":{"input_tokens":0,"output_tokens":0},"modelUsage":{}}`, of},
+		"a count that starts again": {config.Claude, claudeSucceeded + models + "}\n" + claudeSucceeded + less + "}", both},
+		"two sessions":              {config.Claude, init("s1") + claudeSucceeded + less + "}\n" + init("s2") + claudeSucceeded + models + "}", both},
+		"one session continues":     {config.Claude, init("s1") + claudeSucceeded + less + "}\n" + init("s1") + claudeSucceeded + models + "}", of},
+		"cut":                       {config.Claude, claudeUse("m", "x make") + claudeAnswer("x"), policy.Tokens{}},
+		"cut in the final event":    {config.Claude, claudeUse("m", "x make") + claudeSucceeded, policy.Tokens{}},
+		"zeros":                     {config.Qwen, `{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":0,"output_tokens":0}}`, policy.Tokens{}},
+		"codex":                     {config.Codex, codexTurn, policy.Tokens{Input: 9, CachedInput: 4, Output: 2}},
+		"codex, failed":             {config.Codex, `{"type":"turn.failed","error":{"message":"x"}}`, policy.Tokens{}},
 		"codex, two sessions": {config.Codex, times(2, func(i int) string {
 			return fmt.Sprintf(`{"type":"thread.started","thread_id":"%d"}`+"\n", i) + codexTurn
 		}), policy.Tokens{Input: 18, CachedInput: 8, Output: 4}},
@@ -295,7 +294,7 @@ func TestTokensAreTheSessionsOrUnknown(t *testing.T) {
 	}
 }
 
-func TestACutFinalEventDecidesNothing(t *testing.T) {
+func TestTruncatedFinalEventDoesNotCount(t *testing.T) {
 	final := map[string]string{
 		config.Claude:   claudeSucceeded + `,"stop_reason":"end_turn"}`,
 		config.Qwen:     claudeSucceeded + `}`,
@@ -333,7 +332,7 @@ func TestACutFinalEventDecidesNothing(t *testing.T) {
 	}
 }
 
-func TestAnEmptyLastAnswerIsNotAnOlderOne(t *testing.T) {
+func TestEmptyLastAnswerIsNotReplacedByAnOlderOne(t *testing.T) {
 	const older = "I will look at it."
 	say := map[string]string{
 		config.Claude:   fmt.Sprintf(`{"type":"assistant","message":{"id":"m0","content":[{"type":"text","text":%q}]}}`+"\n", older),
@@ -351,8 +350,8 @@ func TestAnEmptyLastAnswerIsNotAnOlderOne(t *testing.T) {
 	}
 	for _, cli := range allCLIs {
 		got, err := agent.Inspect(strings.NewReader(say[cli]+work[cli]+ended[cli]), stream(cli), agent.InspectOptions{})
-		told := strings.Contains(fmt.Sprint(got.Reasons), "last answer is empty")
-		empty := got.FinalMessage == "" && told
+		reported := strings.Contains(fmt.Sprint(got.Reasons), "last answer is empty")
+		empty := got.FinalMessage == "" && reported
 		if err != nil || got.Ending != policy.Completed || !empty {
 			t.Errorf("%s: %s, message %q, %q, error %v", cli, got.Ending, got.FinalMessage, got.Reasons, err)
 		}
@@ -374,7 +373,7 @@ func TestAnEmptyLastAnswerIsNotAnOlderOne(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkLosesNothing(t *testing.T) {
+func TestByteOrderMarkIsIgnored(t *testing.T) {
 	text := `{"type":"system","subtype":"init","session_id":"s","cwd":"/r"}` + "\n" + claudeEdit("m", "x", "a", "b") + claudeAnswer("x") + claudeSucceeded + "}"
 	got, err := agent.Inspect(strings.NewReader("\uFEFF"+text), stream(config.Claude), agent.InspectOptions{})
 	if err != nil || got.SessionID != "s" || got.Edits.MaxRepeatPath != "a.go" {

@@ -11,14 +11,14 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// cycle is one turn of a wrapper that ran its agent in a loop: what the agent's stream ended with.
+// cycle is the end of an agent's stream in one turn of a wrapper that ran the agent in a loop.
 type cycle struct {
 	Source     string   `json:"source"`
 	Errors     []string `json:"errors"`
 	TurnFailed string   `json:"turn_failed"`
 }
 
-// cycles reads recorded cycles, one JSON object a line, by their source.
+// cycles reads recorded cycles, one JSON object per line, and groups them by source.
 func cycles(t *testing.T, path string) map[string][]cycle {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -36,11 +36,11 @@ func cycles(t *testing.T, path string) map[string][]cycle {
 	return bySource
 }
 
-// stream is the cycle as codex prints it.
+// stream formats the cycle as codex prints it.
 func (c cycle) stream(reset time.Time) string {
 	var b strings.Builder
 	line := func(v map[string]any) {
-		text, _ := json.Marshal(v) // maps of strings always can
+		text, _ := json.Marshal(v) // a map of strings always marshals
 		b.Write(append(text, '\n'))
 	}
 	line(map[string]any{"type": "thread.started", "thread_id": "019a72db-80ed-7911-8a8a-94994ffc009b"})
@@ -53,11 +53,11 @@ func (c cycle) stream(reset time.Time) string {
 	return strings.ReplaceAll(b.String(), "{reset}", reset.UTC().Format("3:04 PM"))
 }
 
-// wantEnding checks how recorded cycles are read. Three such endings of an account are the most that policy allows.
+// wantEnding checks the ending of each recorded cycle. Policy allows an account three such endings.
 func wantEnding(t *testing.T, all []cycle, want policy.Ending) {
 	t.Helper()
 	if len(all) == 0 {
-		t.Fatal("there are no such cycles")
+		t.Fatal("no cycles were recorded")
 	}
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	for i, c := range all {
@@ -71,7 +71,7 @@ func wantEnding(t *testing.T, all []cycle, want policy.Ending) {
 	}
 }
 
-func TestEveryCycleOfTheRecordedLoopsIsRead(t *testing.T) {
+func TestRecordedLoopCyclesAreClassified(t *testing.T) {
 	for name, want := range map[string]policy.Ending{"auth-401": policy.Auth, "usage-limit": policy.UsageLimit} {
 		wantEnding(t, cycles(t, "testdata/loops/"+name+".jsonl")[name], want)
 	}

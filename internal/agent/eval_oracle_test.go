@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The oracle reads the reset of a corpus message by its labelled format and in
-// another way than ResetTime: one strict layout for each kind of format.
+// The oracle reads a corpus message's reset independently of ResetTime: it uses the message's format label and one strict
+// layout per format.
 var (
 	oracleAmount = regexp.MustCompile(`(\d+)\s*(days?|hours?|minutes?|seconds?|ms|d|h|m|s)`)
 	oracleClock  = regexp.MustCompile(`(?i)(\d{1,2}(?::\d{2})?\s?[ap]m|\d{1,2}:\d{2})(?: (PST)| \(([A-Za-z_]+/[A-Za-z_]+)\))?\W*(?:$|\n| or )`)
@@ -18,8 +18,8 @@ var (
 	oracleSuffix = regexp.MustCompile(`(\d)(?:st|nd|rd|th)`)
 )
 
-// oracle returns a moment at which the message could have been read and the
-// reset that it then names; false where its format names none.
+// oracle returns a time at which the message could have been read and the reset that it names at that time. It returns
+// false if the format names none.
 func oracle(format, text string, now time.Time) (time.Time, time.Time, bool) {
 	switch {
 	case strings.HasPrefix(format, "none"):
@@ -63,7 +63,7 @@ func oracle(format, text string, now time.Time) (time.Time, time.Time, bool) {
 			if at.Before(now) {
 				at = time.Date(y, month, d+1, c.Hour(), c.Minute(), 0, 0, zone)
 			}
-			return at.Add(-time.Hour), at, true // within every window that a message names
+			return at.Add(-time.Hour), at, true // in every window that a message names
 		}
 	}
 	return now, time.Time{}, false
@@ -82,7 +82,7 @@ func oracleDated(text, place string) (time.Time, time.Time, bool) {
 	}
 	for _, layout := range []string{"Jan 2, 3:04pm", "Jan 2, 3pm", "Jan 2 at 3:04pm"} {
 		if at, err := time.ParseInLocation(layout+" 2006", text+" 2027", zone); err == nil {
-			return at.Add(-100 * time.Hour), at, true // read at the end of 2026 where it is in January
+			return at.Add(-100 * time.Hour), at, true // for a date in January, read at the end of 2026
 		}
 	}
 	return time.Time{}, time.Time{}, false

@@ -22,13 +22,13 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// shared is where the recorded runs and the corpora lie, beside the repository.
+// shared is the folder of the recorded runs and the corpora, next to the repository.
 const shared = "../../../shared"
 
 func needShared(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(shared); err != nil {
-		t.Skipf("the evaluation data is not here: %v", err)
+		t.Skipf("the evaluation data is missing: %v", err)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestEvalRuns(t *testing.T) {
 		matrix, right, all, resets, exact := map[string]map[string]int{}, 0, 0, 0, 0
 		for _, cli := range allCLIs {
 			if _, err := os.Stat(shared + "/agents/" + cli); err != nil {
-				continue // recorded here, for testdata/agents, alone
+				continue // recorded only for testdata/agents
 			}
 			for _, run := range loadRuns(t, shared+"/agents/"+cli, cli) {
 				if !full {
@@ -85,7 +85,7 @@ type corpusMessage struct {
 	Structured      bool
 }
 
-// TestEvalMessages shows each message the way its CLI would and prints what is made of it.
+// TestEvalMessages presents each message as its CLI would and prints its classification.
 func TestEvalMessages(t *testing.T) {
 	needShared(t)
 	want := map[string][]policy.Ending{
@@ -98,7 +98,7 @@ func TestEvalMessages(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatal(err)
 		}
-		now, reset, told := oracle(m.ResetFormat, m.Text, time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC))
+		now, reset, named := oracle(m.ResetFormat, m.Text, time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC))
 		for _, shown := range present(t, m) {
 			got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
 			if err != nil {
@@ -122,7 +122,7 @@ func TestEvalMessages(t *testing.T) {
 			verdict := "-"
 			if m.Cls != "status_not_limit" && shown.how != "waiting" {
 				known++
-				if verdict = "right"; told != (resets != "unknown") || told && got.Limit.ResetsAt.Sub(bound(reset, now)).Abs() > time.Second {
+				if verdict = "right"; named != (resets != "unknown") || named && got.Limit.ResetsAt.Sub(bound(reset, now)).Abs() > time.Second {
 					verdict = "WRONG"
 					t.Errorf("%s as %s %s: reset %s, want %s: %q", m.Tool, shown.adapter.Stream, shown.how, resets, reset.UTC().Format(time.RFC3339), m.Text)
 				} else {
@@ -138,7 +138,7 @@ func TestEvalMessages(t *testing.T) {
 	}
 }
 
-// bound is a reset within the bounds of a report.
+// bound clamps a reset to a report's bounds.
 func bound(at, now time.Time) time.Time {
 	switch {
 	case at.Before(now.Add(limit.Soonest)):
@@ -149,7 +149,7 @@ func bound(at, now time.Time) time.Time {
 	return at
 }
 
-// present shows a message in every form in which its tool may.
+// present shows a message in every form that its tool may use.
 func present(t testing.TB, m corpusMessage) []presentation {
 	cli := map[string]string{"codex": config.Codex, "claude-code": config.Claude, "gemini-cli": config.Gemini, "opencode": config.OpenCode, "zai-glm": config.OpenCode}[m.Tool]
 	switch {
@@ -167,8 +167,8 @@ func present(t testing.TB, m corpusMessage) []presentation {
 	return append(refusal(t, cli, m.Text), refusal(t, config.Plain, m.Text)...)
 }
 
-// TestEvalNegatives shows what only mentions a limit as output of tools, as a
-// message and as output of a plain agent that failed.
+// TestEvalNegatives shows texts that only mention a limit as tool output, as a message and as the output of a failed
+// plain agent.
 func TestEvalNegatives(t *testing.T) {
 	needShared(t)
 	var texts []string
@@ -198,7 +198,7 @@ func TestEvalNegatives(t *testing.T) {
 	fmt.Printf("negatives: %d of %d presentations of %d texts were taken for a limit\n", taken, shown, len(texts))
 }
 
-// TestEvalHealthy reads the healthy transcripts: none of them ended by a limit.
+// TestEvalHealthy reads the healthy transcripts. None of them ended at a limit.
 func TestEvalHealthy(t *testing.T) {
 	needShared(t)
 	files, err := filepath.Glob(shared + "/corpora/healthy/*.jsonl*")

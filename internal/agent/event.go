@@ -32,12 +32,12 @@ const (
 	ToolCall
 	// Notice is a non-final error in Text: a retry, a warning.
 	Notice
-	// StepEnded ends a step of a stream without a final event. Ending is the run's if this step is its last; empty:
-	// more follows.
+	// StepEnded ends a step of a stream without a final event. Ending is the run's if this step is its last; empty
+	// means that a step follows.
 	StepEnded
 	// Finished ends the run with success. Text, if set, is the answer; Wordless means an empty answer.
 	Finished
-	// Failed ends the run with the error in Text, else the last Notice's. Ending is set if the stream names it.
+	// Failed ends the run with the error in Text, or else in the last Notice. Ending is set if the stream names it.
 	Failed
 )
 
@@ -56,11 +56,13 @@ type Event struct {
 	// Quotes means that the event quotes a limit text.
 	Quotes bool
 	Edits  []policy.Edit
-	// Place is the message of a call and its position there; empty if unknown. Whole means that an ended call's event
-	// also has the call.
+	// Place is a call's message and its position in that message; empty if unknown. Whole means that an ended call's
+	// event also has the call.
 	Place string
 	Whole bool
-	// Began is the start of a whole event's call; zero if unknown.
+	// Within is the call whose subagent made this event; empty for the main agent.
+	Within string
+	// Began is when the call of a Whole event began; zero if unknown.
 	Began time.Time
 	// Done and Rejected describe an ended call; a rejected one had no effect. Failed includes failed commands. Result
 	// hashes the answer; zero if unknown. Silent means an empty answer.
@@ -75,6 +77,8 @@ type Event struct {
 	Idle bool
 	// Task is a background task that began, or ended with TaskEnd.
 	Task, TaskEnd string
+	// Windows are usage windows that the CLI reports. Parse leaves their SeenAt zero; Run sets it and drops nonsense.
+	Windows []policy.Window
 	// Tokens and Cost are the session's total so far or, if Step, one step's.
 	Tokens *policy.Tokens
 	Cost   *float64
@@ -92,7 +96,8 @@ type Call struct {
 	Failed      bool
 	Silent      bool          // no output
 	Authored    string        // the call's text, truncated
-	Pause       time.Duration // before the call, by the stream's times; zero if unknown
+	Pause       time.Duration // pause before the call, by the stream's times; zero if unknown
+	Open        int           // other open calls, except those that run a subagent
 }
 
 // Count counts the call's edits, or the call if it edited nothing.
@@ -124,7 +129,7 @@ type Exit struct {
 	Exceeded string // an exceeded resource limit, for users
 }
 
-// Report is a run's result by its output.
+// Report is a run's result as its output shows it.
 type Report struct {
 	CLI     string        `json:"cli"`
 	Ending  policy.Ending `json:"ending"`
@@ -144,12 +149,14 @@ type Report struct {
 	Exit      Exit `json:"-"` // zero if unknown (ExitKnown false)
 	ExitKnown bool `json:"-"`
 	// Killed means that Pawl ended the process.
-	Killed      bool          `json:"-"`
+	Killed bool `json:"-"`
+	// Interrupted means that Run ended a working agent because of RunOptions.Interrupt. Its session may continue.
+	Interrupted bool          `json:"-"`
 	Mute        bool          `json:"-"` // the agent wrote nothing and called nothing
 	Silent      time.Duration `json:"-"` // the silence that caused the kill
 	Duration    time.Duration `json:"-"`
 	Stderr      string        `json:"-"` // head and tail
-	OutputBytes int64         `json:"-"` // of standard output
+	OutputBytes int64         `json:"-"` // size of standard output
 
 	output string // plain streams: head and tail of the output
 	final  bool   // the stream had its final event
@@ -161,6 +168,29 @@ func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMe
 
 // Printed returns the head and tail of a plain stream's output; empty for others.
 func (r Report) Printed() string { return r.output }
+
+// After returns the report of a run that continued an interrupted one: its end, with the counts of both. The end of a
+// run that did not start is the interruption.
+func (r Report) After(before Report) Report {
+	if r.Ending == "" {
+		return before
+	}
+	r.SessionID = cmp.Or(r.SessionID, before.SessionID)
+	r.Tokens = before.Tokens.Plus(r.Tokens)
+	r.ToolCalls += before.ToolCalls
+	r.Turns += before.Turns
+	r.Mentions += before.Mentions
+	r.Duration += before.Duration
+	r.OutputBytes += before.OutputBytes
+	switch {
+	case r.CostUSD == nil:
+		r.CostUSD = before.CostUSD
+	case before.CostUSD != nil:
+		both := *r.CostUSD + *before.CostUSD
+		r.CostUSD = &both
+	}
+	return r
+}
 
 func (r *Report) because(reason string) { r.Reasons = append(r.Reasons, reason) }
 

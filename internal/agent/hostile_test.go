@@ -14,8 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// lineMaker gives the lines that make returns for 0, 1, 2 … until they have
-// size bytes together, and keeps the largest live heap that it saw on the way.
+// lineMaker returns the lines make(0), make(1), … until they total size bytes. It records the largest live heap.
 type lineMaker struct {
 	make       func(i int) string
 	size, read int
@@ -24,7 +23,7 @@ type lineMaker struct {
 	peak       uint64
 }
 
-// heapEvery is after how many bytes lineMaker looks at the heap.
+// heapEvery is the number of bytes between two measurements of the heap.
 const heapEvery = 6 << 20
 
 func (l *lineMaker) Read(p []byte) (int, error) {
@@ -73,10 +72,9 @@ func manyPaths(i, n int) string {
 	return b.String()
 }
 
-// TestHostileStreamsCostLittleMemory reads 60 MB of each shape that makes a
-// reader remember something of every line, and looks at the live heap.
-func TestHostileStreamsCostLittleMemory(t *testing.T) {
-	needs.All(t, "it reads 60 MB of each hostile stream")
+// Each stream makes a reader store something for every line.
+func TestHostileStreamsUseLittleMemory(t *testing.T) {
+	needs.All(t, "it reads 40 MB of each hostile stream")
 	claude, err := clis.ForStream(config.Claude)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +83,7 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 	for k := range 60_000 {
 		fmt.Fprintf(&lines, `%05d\n`, k)
 	}
-	// Many edits of some hundred lines each in one call.
+	// One call with many edits of some hundred lines each.
 	several := `{"file_path":"/w/a.go","edits":[` + strings.TrimSuffix(strings.Repeat(`{"old_string":"`+lines.String()[:1400]+`","new_string":"x"},`, 250), ",") + `]}`
 	long := strings.Repeat("p", 900<<10)
 	for name, c := range map[string]struct {
@@ -132,14 +130,13 @@ func TestHostileStreamsCostLittleMemory(t *testing.T) {
 			used := max(in.peak, before) - before
 			t.Logf("%.1f MB after %d lines", float64(used)/(1<<20), in.i)
 			if used > 24<<20 {
-				t.Errorf("%d MB are held", used>>20)
+				t.Errorf("%d MB are in use", used>>20)
 			}
 		})
 	}
 }
 
-// TestCallsBeyondTheBudgetAreCountedOnce has 3,000 file changes of 100 paths
-// under way at once, each of which then ends, twice.
+// 3,000 file changes of 100 paths each run concurrently. Each of them ends twice.
 func TestCallsBeyondTheBudgetAreCountedOnce(t *testing.T) {
 	const calls, paths = 3000, 100
 	var text strings.Builder
@@ -164,7 +161,7 @@ func TestCallsBeyondTheBudgetAreCountedOnce(t *testing.T) {
 	}
 }
 
-func TestPathsBeyondTheBoundCountAsOperationsOnly(t *testing.T) {
+func TestPathsBeyondTheLimitCountOnlyAsOperations(t *testing.T) {
 	var text strings.Builder
 	for i := range 25 {
 		text.WriteString(codexChange("completed", fmt.Sprint(i), manyPaths(i, 1000)) + "\n")
@@ -175,7 +172,7 @@ func TestPathsBeyondTheBoundCountAsOperationsOnly(t *testing.T) {
 	}
 }
 
-func TestALineOfZerosCostsLittleMemory(t *testing.T) {
+func TestLineOfZerosUsesLittleMemory(t *testing.T) {
 	line := []byte(codexChange("completed", "1", strings.Repeat("0,", 400<<10)+"0"))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

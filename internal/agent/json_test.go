@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What stands in a line that is cut anywhere is read as far as it goes.
-func TestACutLineKeepsWhatItHas(t *testing.T) {
+// A line can be cut anywhere. The fields before the cut are read.
+func TestTruncatedLineKeepsItsFields(t *testing.T) {
 	const whole = `{"type":"x","part":{"id":"1","text":"a\"b\\c\u00e9 d`
 	for cut := strings.Index(whole, `a\"b`); cut <= len(whole); cut++ {
 		got := Line([]byte(whole[:cut]))
@@ -18,10 +18,10 @@ func TestACutLineKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestNonObjectsAreNoLines(t *testing.T) {
+func TestOnlyJSONObjectsAreLines(t *testing.T) {
 	for _, line := range []string{"", "  ", "x", `"{\"type\":\"x\"}"`, "[1]", "12"} {
 		if Line([]byte(line)).Exists() {
-			t.Errorf("%q is a line", line)
+			t.Errorf("%q is taken for a line", line)
 		}
 	}
 	if !Line([]byte(" {\"type\":\"x\"}\r")).Exists() {

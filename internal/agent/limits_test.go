@@ -69,12 +69,12 @@ func TestErrorMessagesAreClassified(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got.Ending, want)
 		}
 		if got.Failure != text || (want.IsLimit() && got.Limit.Message != text) {
-			t.Errorf("%q: the text got lost: %+v", text, got)
+			t.Errorf("%q: the text was lost: %+v", text, got)
 		}
 	}
 }
 
-func TestQuotedLimitsAreMentionsOnly(t *testing.T) {
+func TestQuotedLimitsCountOnlyAsMentions(t *testing.T) {
 	const limit = "You've hit your usage limit. Try again at 9:06 AM."
 	text := `{"type":"thread.started","thread_id":"a"}
 {"type":"turn.started"}
@@ -91,7 +91,7 @@ func TestQuotedLimitsAreMentionsOnly(t *testing.T) {
 	}
 }
 
-func TestAPlainAgentsLimitMustBeItsLastWord(t *testing.T) {
+func TestPlainAgentsLimitCountsOnlyAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		output, stderr string
 		code           int
@@ -128,7 +128,7 @@ func TestAPlainAgentsLimitMustBeItsLastWord(t *testing.T) {
 	}
 }
 
-func TestOnlyAFinalEventAndAnOrderlyExitAreSuccess(t *testing.T) {
+func TestSuccessNeedsAFinalEventAndExitCodeZero(t *testing.T) {
 	const begun = `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n"
 	const finished = `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done"}}` + "\n" + `{"type":"turn.completed"}` + "\n"
 	for _, c := range []struct {
@@ -156,8 +156,8 @@ func TestOnlyAFinalEventAndAnOrderlyExitAreSuccess(t *testing.T) {
 	}
 }
 
-// TestTheCodeOfASessionFileBeatsTheWording has a run fail with words, and its session file name an error by its code.
-func TestTheCodeOfASessionFileBeatsTheWording(t *testing.T) {
+// The run's output has an error message, and its session file has an error code.
+func TestSessionFilesErrorCodeOverridesTheWording(t *testing.T) {
 	const used, fast, odd = "You've hit your usage limit.", "429 Too Many Requests", "The frobnicator refused service."
 	for _, c := range []struct {
 		words string
@@ -168,7 +168,7 @@ func TestTheCodeOfASessionFileBeatsTheWording(t *testing.T) {
 		{odd, policy.UsageLimit, policy.UsageLimit},
 		{fast, policy.UsageLimit, policy.UsageLimit},
 		{used, policy.Auth, policy.Auth},
-		{used, policy.RateLimited, policy.UsageLimit}, // the status of a short refusal does not undo a long wait
+		{used, policy.RateLimited, policy.UsageLimit}, // the code of a short limit does not replace a long one
 	} {
 		now := at(t, "2026-11-21T08:30:00Z")
 		got := inspectFailure(t, c.words, now)
@@ -179,11 +179,11 @@ func TestTheCodeOfASessionFileBeatsTheWording(t *testing.T) {
 	}
 }
 
-func TestAResetIsKeptWithinItsBounds(t *testing.T) {
+func TestResetIsClampedToItsBounds(t *testing.T) {
 	now := at(t, "2026-11-21T08:30:00Z")
 	for _, c := range []struct {
 		text, want string
-		told       bool
+		reported   bool
 	}{
 		{"usage limit reached. Resets in 13 days", "2026-11-29T08:30:00Z", true},
 		{"usage limit reached. Try again in 5s", "2026-11-21T08:31:00Z", true},
@@ -191,13 +191,14 @@ func TestAResetIsKeptWithinItsBounds(t *testing.T) {
 		{"usage limit reached. Try again in 2h", "2026-11-21T10:30:00Z", false},
 	} {
 		got := inspectFailure(t, c.text, now)
-		if got.Limit == nil || got.Limit.ResetsAt.IsZero() || !got.Limit.ResetsAt.Equal(at(t, c.want)) || (len(got.Reasons) > 1) != c.told {
+		resets := got.Limit != nil && got.Limit.ResetsAt.Equal(at(t, c.want))
+		if reported := len(got.Reasons) > 1; !resets || reported != c.reported {
 			t.Errorf("%q: limit %+v, reasons %q; want %s", c.text, got.Limit, got.Reasons, c.want)
 		}
 	}
 }
 
-// at reads a time in the form that the tests use.
+// at parses a time in RFC 3339.
 func at(t testing.TB, s string) time.Time {
 	t.Helper()
 	v, err := time.Parse(time.RFC3339, s)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/internal/panics"
 )
 
-// A panic while the output is read ends the process and this run, and nothing else.
-func TestPanicInTheReadingEndsTheRun(t *testing.T) {
+// A panic while the output is read ends only the process and this run.
+func TestPanicWhileReadingOutputEndsTheRun(t *testing.T) {
 	out, writes := io.Pipe()
 	kill := sync.OnceFunc(func() { writes.Close() })
 	p := Process{Stdout: out, Stderr: strings.NewReader(""), Kill: kill, Wait: func() (Exit, error) { return Exit{}, nil }}

@@ -34,16 +34,16 @@ func (t *tally) decidePlain() Event {
 	}
 	for _, stream := range []string{r.Stderr, r.output} {
 		for _, line := range tailLines(stream, lastLines) {
-			said := limit.Read(limit.Evidence{Seen: limit.Plain, Message: line})
-			if said.Kind.IsLimit() {
-				r.end(said.Kind, "one of the last lines is a limit message: "+Shorten(line, 300))
+			found := limit.Read(limit.Evidence{Seen: limit.Plain, Message: line})
+			if found.Kind.IsLimit() {
+				r.end(found.Kind, "one of the last lines is a limit message: "+Shorten(line, 300))
 				r.Failure = Shorten(line, MaxText)
 				return Event{Kind: Notice, Text: line}
 			}
 		}
 	}
 	if !r.ExitKnown {
-		r.end(policy.Completed, "the exit code is unknown and no limit message stands at the end")
+		r.end(policy.Completed, "the exit code is unknown and the output does not end with a limit message")
 		return Event{}
 	}
 	r.Failure = cmp.Or(lastOf(r.Stderr), r.FinalMessage)

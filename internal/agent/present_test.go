@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-// presentation is one text as a CLI would show it.
+// presentation is one text as a CLI may print it.
 type presentation struct {
 	how            string
 	adapter        agent.Adapter
@@ -19,7 +19,7 @@ type presentation struct {
 	exit           *agent.Exit
 }
 
-// stream returns the adapter that reads a stream; the tests name none that is unknown.
+// stream returns the adapter of a known stream.
 func stream(name string) agent.Adapter {
 	a, err := clis.ForStream(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func quoted1(s string) string {
 	return string(b)
 }
 
-// refusal shows an error message the way each CLI reports what its provider answered.
+// refusal shows an error message of a provider as each CLI reports it.
 func refusal(t testing.TB, cli, text string) []presentation {
 	t.Helper()
 	q, failed := quoted1(text), &agent.Exit{Code: 1}
@@ -49,7 +49,7 @@ func refusal(t testing.TB, cli, text string) []presentation {
 		synthetic := `{"type":"assistant","message":{"model":"<synthetic>","role":"assistant","content":[{"type":"text","text":` + q + `}]},"session_id":"s"%s}` + "\n"
 		result := `{"type":"result","subtype":"success","is_error":%v,"api_error_status":%s,"result":` + q + `,"session_id":"s"}` + "\n"
 		return []presentation{
-			{"of today", stream(cli), begun + fmt.Sprintf(synthetic, `,"error":"rate_limit"`) + fmt.Sprintf(result, true, "429"), "", failed},
+			{"current format", stream(cli), begun + fmt.Sprintf(synthetic, `,"error":"rate_limit"`) + fmt.Sprintf(result, true, "429"), "", failed},
 			{"without a status", stream(cli), begun + fmt.Sprintf(synthetic, "") + fmt.Sprintf(result, true, "null"), "", failed},
 			{"called a success", stream(cli), begun + fmt.Sprintf(synthetic, "") + fmt.Sprintf(result, false, "null"), "", &agent.Exit{}},
 			{"result only", stream(cli), fmt.Sprintf(result, true, "null"), "", nil},
@@ -74,7 +74,7 @@ func refusal(t testing.TB, cli, text string) []presentation {
 			{"nothing else", stream(cli), text + "\n", "", &agent.Exit{}},
 		}
 	}
-	t.Errorf("refusal has no lines of %s", cli)
+	t.Errorf("refusal has no presentation for %s", cli)
 	return nil
 }
 
@@ -113,10 +113,10 @@ func quote(t testing.TB, text string) []presentation {
 	}) {
 		all = append(all,
 			presentation{"in a finished run", stream(cli), run.begun + run.done + "\n", "", &agent.Exit{}},
-			presentation{"in a run that broke off", stream(cli), run.begun, "", failed},
-			presentation{"as it stands", stream(cli), q, "", failed})
+			presentation{"in a run that failed", stream(cli), run.begun, "", failed},
+			presentation{"as plain text", stream(cli), q, "", failed})
 	}
 	return append(all,
-		presentation{"as it stands", stream(config.Codex), text, "", nil},
+		presentation{"as plain text", stream(config.Codex), text, "", nil},
 		presentation{"as the last line", stream(config.Plain), "working\n" + text, "", failed})
 }

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
@@ -71,7 +74,7 @@ func loadRuns(t *testing.T, dir, cli string) []recorded {
 	return runs
 }
 
-// inspect reads a recorded run as it was when it ended.
+// inspect reads a recorded run as if it had just ended.
 func (r recorded) inspect(t *testing.T) agent.Report {
 	t.Helper()
 	got, err := agent.Inspect(strings.NewReader(r.stdout), stream(r.cli), agent.InspectOptions{
@@ -83,8 +86,7 @@ func (r recorded) inspect(t *testing.T) agent.Report {
 	return got
 }
 
-// endOf is when a recorded run ended, from its session file; the runs were all
-// made on one morning.
+// endOf returns when a recorded run ended, from its session file. All runs were made on one morning.
 func endOf(r recorded) time.Time {
 	last := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 	for line := range strings.Lines(r.session) {
@@ -100,7 +102,7 @@ func TestEveryRecordedRunIsClassified(t *testing.T) {
 	for _, cli := range allCLIs {
 		for _, run := range loadRuns(t, recordedAll+"/"+cli, cli) {
 			t.Run(cli+"/"+run.name, func(t *testing.T) {
-				for _, stderr := range []string{run.stderr, ""} { // the exit code must do where standard error is lost
+				for _, stderr := range []string{run.stderr, ""} { // the exit code must suffice if standard error is lost
 					run.stderr = stderr
 					got := run.inspect(t)
 					if !slices.Contains(run.want.Ending, got.Ending) {
@@ -124,8 +126,8 @@ func TestEveryRecordedRunIsClassified(t *testing.T) {
 	}
 }
 
-// TestASessionFileRefinesARecordedRun: Codex' session file has the reset as a field, its output as text.
-func TestASessionFileRefinesARecordedRun(t *testing.T) {
+// Codex' session file has the reset as a field, its output only as text.
+func TestSessionFileRefinesRecordedRun(t *testing.T) {
 	for _, run := range loadRuns(t, recordedRuns, config.Codex) {
 		t.Run(run.name, func(t *testing.T) {
 			got := run.inspect(t)
@@ -143,8 +145,7 @@ func TestASessionFileRefinesARecordedRun(t *testing.T) {
 	}
 }
 
-// checkReset compares the reset with the true one, which the text shows
-// without its seconds.
+// checkReset compares the reset with the true one. The text shows it without seconds.
 func checkReset(t *testing.T, run recorded, got agent.Report, unit time.Duration) {
 	t.Helper()
 	if run.want.Resets == nil {
@@ -183,7 +184,7 @@ func TestRecordedDetailsAreRead(t *testing.T) {
 	}
 }
 
-func TestAResumedSessionCountsOnlyItsOwnTokens(t *testing.T) {
+func TestResumedSessionCountsOnlyItsOwnTokens(t *testing.T) {
 	session, err := codex.FoldSession(strings.NewReader(`
 {"type":"event_msg","payload":{"type":"task_started"}}
 {"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":10,"output_tokens":5}}}}
@@ -203,6 +204,36 @@ func TestAResumedSessionCountsOnlyItsOwnTokens(t *testing.T) {
 	}
 }
 
+// Pawl reads the file at the end of the attempt, maybe an hour after the line was written.
+func TestRelativeResetCountsFromTheLinesTime(t *testing.T) {
+	written := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	const line = `{"timestamp":"%s","type":"event_msg","payload":{"type":"token_count","rate_limits":{"primary":{"used_percent":9,"window_minutes":299,"resets_in_seconds":600}}}}`
+	for at, want := range map[string]time.Time{
+		"2026-11-21T08:00:00.000Z": written.Add(10 * time.Minute),
+		"2027-11-21T08:00:00.000Z": written.Add(time.Hour + 10*time.Minute),
+		"soon":                     written.Add(time.Hour + 10*time.Minute),
+	} {
+		session, err := codex.FoldSession(strings.NewReader(fmt.Sprintf(line, at)), written.Add(time.Hour))
+		if err != nil || len(session.Windows) != 1 || !session.Windows[0].ResetsAt.Equal(want) {
+			t.Errorf("%s: windows %v, error %v; want the reset %s", at, session.Windows, err, want)
+		}
+	}
+}
+
+// Each event has the windows of one model family.
+func TestWindowsOfAllFamiliesAreKept(t *testing.T) {
+	const line = `{"type":"event_msg","payload":{"type":"token_count","rate_limits":{"limit_name":%s,"primary":{"used_percent":%d,"window_minutes":300}}}}` + "\n"
+	text := fmt.Sprintf(line, "null", 90) + fmt.Sprintf(line, "null", 97) + fmt.Sprintf(line, `"spark"`, 3)
+	session, err := codex.FoldSession(strings.NewReader(text), time.Now())
+	used := map[string]float64{}
+	for _, w := range session.Windows {
+		used[w.Name] = w.Used
+	}
+	if diff := cmp.Diff(map[string]float64{"5h": 0.97, "spark-5h": 0.03}, used); diff != "" || err != nil {
+		t.Errorf("error %v; windows (-want +got)\n%s", err, diff)
+	}
+}
+
 // sessionFile writes the file of a session of Codex into a new HOME.
 func sessionFile(t *testing.T, thread, text string) (home, path string) {
 	t.Helper()
@@ -214,7 +245,7 @@ func sessionFile(t *testing.T, thread, text string) (home, path string) {
 	return home, path
 }
 
-func TestASessionFileIsFoundInHome(t *testing.T) {
+func TestSessionFileIsFoundInHome(t *testing.T) {
 	const thread = "01a1fd24-701f-7592-bb9e-941e16d06283"
 	content := agenttest.Text(t, recordedRuns+"/usage-limit", "rollout-events.jsonl")
 	home, name := sessionFile(t, thread, content)
@@ -223,7 +254,7 @@ func TestASessionFileIsFoundInHome(t *testing.T) {
 		t.Errorf("session %+v, error %v", session, err)
 	}
 	if _, err := stream(config.Codex).ReadSession(home, "../../../etc/passwd", time.Now()); err == nil {
-		t.Error("a path passed as a session")
+		t.Error("a path was accepted as a session")
 	}
 	outside := filepath.Join(t.TempDir(), "x")
 	if err := errors.Join(os.WriteFile(outside, []byte(content), 0o644), os.Remove(name), os.Symlink(outside, name)); err != nil {

@@ -20,7 +20,7 @@ import (
 
 const refusals = "../../testdata/refusals"
 
-// TestPublicReportsOfRefusals has inputs that were made after public reports of refusals that agents misread.
+// The inputs follow public reports of refusals that agents misread.
 func TestPublicReportsOfRefusals(t *testing.T) {
 	for _, c := range []struct {
 		file, cli string
@@ -88,10 +88,10 @@ func inspectFile(t *testing.T, file, cli string, now time.Time) agent.Report {
 	return got
 }
 
-func TestReasonsAfterAGoodEnd(t *testing.T) {
+func TestProblemsAfterSuccessAreNamedInReasons(t *testing.T) {
 	for file, want := range map[string]string{
 		"11-claude-spurious-error-result/claude.jsonl": "only prompt commands are supported",
-		"12-claude-background-killed/claude.jsonl":     "in the background was ended with it: bg1",
+		"12-claude-background-killed/claude.jsonl":     "background work ended with the agent: bg1",
 	} {
 		got := inspectFile(t, file, config.Claude, time.Now())
 		if !strings.Contains(strings.Join(got.Reasons, "\n"), want) {
@@ -100,7 +100,7 @@ func TestReasonsAfterAGoodEnd(t *testing.T) {
 	}
 }
 
-// TestAStaleSessionResetMeansSoon reads the report 45 at three moments after the time that its message names.
+// Report 45 is read at three times, all after the reset that its message names.
 func TestAStaleSessionResetMeansSoon(t *testing.T) {
 	for _, now := range []string{"2026-07-15T13:11:00Z", "2026-07-15T13:20:00Z", "2026-07-15T16:10:00Z"} {
 		got := inspectFile(t, "45-stale-session-reset/claude.jsonl", config.Claude, at(t, now))
@@ -118,7 +118,7 @@ type service struct {
 	Body    json.RawMessage
 }
 
-// presentations shows a refusal as each CLI prints what its provider answered.
+// presentations shows a refusal as each CLI prints its provider's answer.
 func (s service) presentations() map[string]string {
 	body := string(s.Body)
 	message := limit.Answer(s.Status, nil, s.Body).Message
@@ -139,8 +139,8 @@ func (s service) presentations() map[string]string {
 	}
 }
 
-// TestARefusalIsTheSameOnEveryPath shows each refusal to the gateway, the stream of each CLI and plain text.
-func TestARefusalIsTheSameOnEveryPath(t *testing.T) {
+// Each refusal is read by the gateway, from each CLI's stream and from plain text.
+func TestRefusalIsClassifiedTheSameOnEveryPath(t *testing.T) {
 	text, err := os.ReadFile(refusals + "/services.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestARefusalIsTheSameOnEveryPath(t *testing.T) {
 		inStream := cmp.Or(want, policy.Crashed)
 		for cli, shown := range s.presentations() {
 			if cli == config.Plain && !want.IsLimit() {
-				continue // a plain line tells limits alone
+				continue // plain text is read for limits only
 			}
 			got, err := agent.Inspect(strings.NewReader(shown), stream(cli), agent.InspectOptions{Exit: &agent.Exit{Code: 1}, Now: now})
 			if err != nil || got.Ending != inStream {
@@ -168,8 +168,8 @@ func TestARefusalIsTheSameOnEveryPath(t *testing.T) {
 	})
 }
 
-// TestWordsAloneAreTheSameInEveryStream shows refusals without a status in each form in which a CLI may.
-func TestWordsAloneAreTheSameInEveryStream(t *testing.T) {
+// Refusals without a status are shown in every form that a CLI may use.
+func TestRefusalWithoutStatusIsClassifiedTheSameInEveryStream(t *testing.T) {
 	text, err := os.ReadFile(refusals + "/words.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestWordsAloneAreTheSameInEveryStream(t *testing.T) {
 		for _, cli := range append(allCLIs, config.Plain) {
 			for _, shown := range refusal(t, cli, words) {
 				switch shown.how {
-				case "waiting", "of today": // an hour's wait, and a status of 429, tell more than the words
+				case "waiting", "current format": // these have an hour's wait or status 429, which override the words
 					continue
 				}
 				got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{
@@ -197,8 +197,8 @@ func TestWordsAloneAreTheSameInEveryStream(t *testing.T) {
 	})
 }
 
-// TestAWordingThatAgreesWithAFieldDoesNotWeakenIt tells a limit once by a field and words, once by words alone.
-func TestAWordingThatAgreesWithAFieldDoesNotWeakenIt(t *testing.T) {
+// The limit is named once by a field and words, and once by words alone.
+func TestMatchingWordsDoNotLowerAFieldsCertainty(t *testing.T) {
 	for status, want := range map[string]string{"529": policy.Certain, "null": policy.Likely} {
 		line := `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"api_error_status":` + status + `,"result":"The server is overloaded","session_id":"s"}`
 		got, err := agent.Inspect(strings.NewReader(line), stream(config.Claude), agent.InspectOptions{Exit: &agent.Exit{Code: 1}})
@@ -208,15 +208,15 @@ func TestAWordingThatAgreesWithAFieldDoesNotWeakenIt(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAStreamIsJudgedByWhatWasDone has ends that the last line or the exit code alone would misjudge.
-func TestTheEndOfAStreamIsJudgedByWhatWasDone(t *testing.T) {
+// Judged by the last line or the exit code alone, these ends would be classified wrongly.
+func TestStreamsEndIsJudgedWithItsWork(t *testing.T) {
 	const init = `{"type":"system","subtype":"init","session_id":"s"}` + "\n"
 	const edit = init + `{"type":"assistant","session_id":"s","message":{"id":"m","model":"c","content":[{"type":"tool_use","id":"t","name":"Edit","input":{"file_path":"/r/a","old_string":"a","new_string":"b"}}]}}` + "\n" +
 		`{"type":"user","session_id":"s","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}` + "\n"
 	const good = `{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"Done.","session_id":"s"}` + "\n"
 	const idle = `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"s","errors":["no such command"]}`
 	const started = `{"type":"system","subtype":"task_started","task_id":"b1","is_backgrounded":true}` + "\n"
-	const ignored, left = "an error without any work came after it", "in the background was ended with it: b1"
+	const ignored, left = "an error without any work followed the final event", "background work ended with the agent: b1"
 	for _, c := range []struct {
 		how, cli, text string
 		want           policy.Ending

@@ -35,9 +35,15 @@ type RunOptions struct {
 	// stream's lines except retry notices, or a plain agent's output. CLIs print nothing while the model streams, so
 	// Idle needs minutes.
 	Total, Idle, Startup time.Duration
+	// Before is the time of earlier runs, which counts towards Total.
+	Before time.Duration
 	// Alive gets a function that reports other signs of life, such as a byte of the model's answer. It may be called
 	// until Run returns, and has no effect later. Nil for none.
 	Alive func(tell func())
+	// Interrupt ends the agent at its next tool boundary: after a call while no other call is open, or after
+	// InterruptWait. An agent without a structured stream ends at once. Nil for never.
+	Interrupt     <-chan struct{}
+	InterruptWait time.Duration
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
@@ -68,12 +74,14 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	read := newReading(a, o.Dir)
 	read.onEvent = func(e Event) {
 		w.read(ctx, e.Kind)
+		e.Windows = limit.Seen(e.Windows, now())
 		if o.OnEvent != nil {
 			o.OnEvent(e)
 		}
 	}
 	read.alive, read.tellTry = w.pulse, w.tellTry
-	read.tally.onCall, read.onPrint = o.OnCall, o.OnPrint
+	read.tally.onCall, read.onPrint = w.watchCalls(o.OnCall), o.OnPrint
+	defer w.interruptible(a.Parse != nil, o)()
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
 	go func() { outDone <- w.reads(func() error { return read.stdout(io.TeeReader(p.Stdout, copied)) }) }()
@@ -103,18 +111,28 @@ type watch struct {
 	// The limit of silence, and the timers.
 	silence                      time.Duration
 	total, startup, idle, linger *time.Timer
+	boundary                     *time.Timer // runs once an interruption is wanted
 
 	mu      sync.Mutex
 	over    bool                   // the process has ended
 	final   bool                   // the last turn had its final event
 	late    bool                   // the final event came after the kill
+	wanted  bool                   // an interruption is wanted
 	why     stop                   // zero before a kill
 	waiting map[string]*time.Timer // timers of refused conversations that have not asked again
 }
 
+// left returns the part of Total that earlier runs left; zero for no limit.
+func (o RunOptions) left() time.Duration {
+	if o.Total == 0 {
+		return 0
+	}
+	return max(o.Total-o.Before, 1)
+}
+
 // within returns a limit of silence; zero if the whole run ends earlier.
 func (o RunOptions) within(bound time.Duration) time.Duration {
-	if o.Total > 0 && bound >= o.Total {
+	if left := o.left(); left > 0 && bound >= left {
 		return 0
 	}
 	return bound
@@ -128,10 +146,11 @@ func newWatch(kill func(), o RunOptions) *watch {
 	alarm := func(d time.Duration, why stop) *time.Timer {
 		return time.AfterFunc(cmp.Or(d, math.MaxInt64), func() { w.end(why) })
 	}
-	w.total = alarm(o.Total, stop{ending: policy.TimedOut, reason: fmt.Sprintf("killed after %s, the limit for a run", o.Total)})
+	w.total = alarm(o.left(), stop{ending: policy.TimedOut, reason: fmt.Sprintf("killed after %s, the limit for a run", o.Total)})
 	w.startup = alarm(o.Startup, stop{ending: policy.TimedOut, silent: o.Startup, reason: fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup)})
 	w.idle = alarm(o.Idle, stop{ending: policy.TimedOut, silent: o.Idle, reason: fmt.Sprintf("killed because it printed nothing for %s", o.Idle)})
 	w.linger = alarm(0, stop{ending: policy.Killed, reason: fmt.Sprintf("killed because it did not end within %s", lingerTime)})
+	w.boundary = alarm(0, interruption)
 	return w
 }
 
@@ -160,6 +179,52 @@ func (w *watch) end(why stop) {
 	}
 }
 
+var interruption = stop{ending: policy.Killed, reason: "interrupted", interrupts: true}
+
+// interruptible waits for the options' interruption. The caller must call end.
+func (w *watch) interruptible(structured bool, o RunOptions) (end func()) {
+	over := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-o.Interrupt:
+		case <-over:
+			return
+		}
+		if structured {
+			w.interrupt(o.InterruptWait)
+		} else {
+			w.end(interruption)
+		}
+	})
+	return func() { close(over); waiting.Wait() }
+}
+
+func (w *watch) interrupt(within time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.wanted = true
+	w.boundary.Reset(within)
+}
+
+// watchCalls carries out a wanted interruption when no call is open.
+func (w *watch) watchCalls(visit func(Call)) func(Call) {
+	return func(d Call) {
+		if visit != nil {
+			visit(d)
+		}
+		w.mu.Lock()
+		ends := w.wanted && d.Open == 0
+		w.mu.Unlock()
+		if ends {
+			w.end(interruption)
+		}
+	}
+}
+
 // reads ends the process if the reading of its output panics, since nobody would empty the pipe.
 func (w *watch) reads(read func() error) error {
 	err := panics.Try(read)
@@ -172,7 +237,7 @@ func (w *watch) reads(read func() error) error {
 func (w *watch) finish(ctx context.Context) stop {
 	w.mu.Lock()
 	w.over = true
-	for _, alarm := range []*time.Timer{w.total, w.startup, w.idle, w.linger} {
+	for _, alarm := range []*time.Timer{w.total, w.startup, w.idle, w.linger, w.boundary} {
 		alarm.Stop()
 	}
 	w.awake()
@@ -242,8 +307,8 @@ func stopFor(cause error) stop {
 	return stop{ending: policy.Killed, reason: "killed: " + cause.Error()}
 }
 
-// LongestWait limits a CLI's own wait before it asks a provider again. Pawl stores longer waits. After quietWait a
-// wait of unknown length was longer, even on a busy machine.
+// LongestWait limits a CLI's own wait before it asks a provider again. Pawl stores longer waits. A CLI silent for
+// quietWait has waited longer than LongestWait, even on a busy machine.
 const (
 	LongestWait = time.Minute
 	quietWait   = LongestWait + 15*time.Second
@@ -275,12 +340,12 @@ func Tries(pattern *regexp.Regexp, unit time.Duration) func(lines string) (Try, 
 // stop returns the kill of a run whose CLI sleeps too long.
 func (n Try) stop() stop {
 	e := Event{Kind: Notice, Text: n.Text}
-	if said := limit.Read(limit.Evidence{Message: n.Text}); !said.Kind.IsLimit() {
+	if found := limit.Read(limit.Evidence{Message: n.Text}); !found.Kind.IsLimit() {
 		e.Ending = policy.RateLimited
 	}
-	reason := fmt.Sprintf("killed because it slept for more than %s after the refusal, which is Pawl's to wait", LongestWait)
+	reason := fmt.Sprintf("killed because it slept for more than %s after the refusal; Pawl does such waits itself", LongestWait)
 	if n.Wait > 0 {
-		reason = fmt.Sprintf("killed because it went to sleep for %s, which is Pawl's to wait", n.Wait.Round(time.Second))
+		reason = fmt.Sprintf("killed because it went to sleep for %s; Pawl does such waits itself", n.Wait.Round(time.Second))
 	}
 	return stop{ending: policy.Killed, reason: reason, notice: e}
 }

@@ -21,7 +21,7 @@ type Session struct {
 }
 
 // Refine corrects a report by the session file: an error code overrides wording, and an exact reset overrides a
-// printed minute. Settled endings stay.
+// printed minute. Endings that a file cannot improve stay.
 func (r *Report) Refine(s Session, now time.Time) {
 	if s.Tokens != nil {
 		r.Tokens = *s.Tokens
@@ -40,7 +40,7 @@ func (r *Report) Refine(s Session, now time.Time) {
 	if r.Ending == policy.UsageLimit {
 		if exact := s.resetsAt(resets); !exact.IsZero() {
 			resets, source = exact, policy.SourceStructured
-			r.because("the session file tells the reset: " + exact.UTC().Format(time.RFC3339))
+			r.because("the session file gives the reset: " + exact.UTC().Format(time.RFC3339))
 		}
 	}
 	r.setLimit(Shorten(cmp.Or(byOutput.Message, message), MaxText), resets, source, now)

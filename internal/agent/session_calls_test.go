@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestDeedsComeOnceAndInOrder(t *testing.T) {
+func TestCallsAreReportedOnceAndInOrder(t *testing.T) {
 	a, err := clis.ForStream(config.Claude)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestDeedsComeOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestTheSessionFileTellsThePatches(t *testing.T) {
+func TestPatchesAreReadFromTheSessionFile(t *testing.T) {
 	const id = "0199aaaa-bbbb"
 	var b strings.Builder
 	line := func(payload map[string]any) {

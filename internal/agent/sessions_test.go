@@ -14,8 +14,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestEvalScriptedSessions judges the recorded sessions twice: by what pawl run counted while the CLI worked, and by the
-// recorded output alone, in which a shell's edits do not show.
+// TestEvalScriptedSessions judges the recorded sessions twice: by the edits that pawl run counted live, and by the recorded
+// output alone, which does not show edits made with a shell.
 func TestEvalScriptedSessions(t *testing.T) {
 	const sessions = "../../testdata/sessions"
 	judge := policy.Defaults().Severity.Judge
@@ -24,7 +24,7 @@ func TestEvalScriptedSessions(t *testing.T) {
 		for _, cli := range allCLIs {
 			path := s.Recording(sessions, cli)
 			if _, err := os.Stat(path + ".txtar"); os.IsNotExist(err) {
-				continue // qwen reads a file before each edit of it, so its steps are others
+				continue // qwen reads a file before each edit, so its steps differ
 			}
 			var was agenttest.Session
 			if err := json.Unmarshal([]byte(agenttest.Text(t, path, "session.json")), &was); err != nil {
@@ -38,15 +38,15 @@ func TestEvalScriptedSessions(t *testing.T) {
 			if live.Class != policy.None {
 				found[s.Circles]++
 			}
-			// An event may come so late that an edit counts twice while the CLI works, and one that was cut off has fewer.
-			told := output.Class != policy.None || strings.Contains(output.Reasons[0], "in circles")
-			if (live.Class != policy.None) != s.Circles || !s.Unseen && told != s.Circles {
+			// A late event can make an edit count twice in the live count. A session that was cut off has fewer edits.
+			reported := output.Class != policy.None || strings.Contains(output.Reasons[0], "in circles")
+			if (live.Class != policy.None) != s.Circles || !s.Unseen && reported != s.Circles {
 				t.Errorf("%s: %s %q, by its output alone %s %q; goes in circles: %v",
 					path, live.Class, live.Reasons, output.Class, output.Reasons, s.Circles)
 			}
 			whole := was.Ending == policy.Completed && was.Outcome == policy.WorkUnverified
 			if !whole && !s.Circles || was.Edits.Operations < 40 || was.Edits.MaxRepeat < 8 || was.Edits.Blind() {
-				t.Errorf("%s: %s, %s after %+v; want a whole session above the trigger whose content is known",
+				t.Errorf("%s: %s, %s after %+v; want a complete session above the trigger, with known content",
 					path, was.Ending, was.Outcome, was.Edits)
 			}
 		}
@@ -61,7 +61,7 @@ func TestEvalScriptedSessions(t *testing.T) {
 	}
 }
 
-// counted is what the recorded output of a session tells without the files that the agent worked on.
+// counted returns the edits that a session's recorded output shows, without the files that the agent worked on.
 func counted(t *testing.T, cli, path string) policy.Edits {
 	t.Helper()
 	a, err := clis.ForStream(cli)
@@ -69,7 +69,7 @@ func counted(t *testing.T, cli, path string) policy.Edits {
 		t.Fatal(err)
 	}
 	output := agenttest.Text(t, path, "stdout.jsonl")
-	if cli == config.Codex { // whose output names paths only
+	if cli == config.Codex { // its output names only paths
 		output = agenttest.Text(t, path, "rollout-events.jsonl")
 	}
 	report, err := agent.Inspect(strings.NewReader(output), a, agent.InspectOptions{Dir: "/repo"})
@@ -79,7 +79,7 @@ func counted(t *testing.T, cli, path string) policy.Edits {
 	return report.Edits
 }
 
-// wilson is the 95 % interval of a share.
+// wilson returns the 95 % Wilson interval of hits in n.
 func wilson(hits, n int) (low, high float64) {
 	const z = 1.96
 	p, of := float64(hits)/float64(n), float64(n)

@@ -115,7 +115,7 @@ type InspectOptions struct {
 	Zone   *time.Location // zone of clock times without one; nil means UTC
 }
 
-// Inspect parses a recorded transcript like a running agent's. The error is of reading r, never the agent's.
+// Inspect parses a recorded transcript like a running agent's. The error comes from reading r, never from the agent.
 func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 	read := newReading(a, o.Dir)
 	circles := policy.NewCircles()

@@ -19,7 +19,7 @@ func collect(t testing.TB, r io.Reader) []string {
 	return lines
 }
 
-func TestLinesOfAnyLengthAndContentAreRead(t *testing.T) {
+func TestLinesOfAnyLengthAreRead(t *testing.T) {
 	long := strings.Repeat("x", maxLine+10)
 	for _, c := range []struct {
 		in   string
@@ -72,7 +72,7 @@ func TestHeadAndTailAreKept(t *testing.T) {
 	})
 }
 
-func TestALongTranscriptIsCutInTheMiddleWithANote(t *testing.T) {
+func TestLongTranscriptIsCutInTheMiddleWithANote(t *testing.T) {
 	var b bytes.Buffer
 	tr := newTranscript(&b, 100)
 	for range 100 {

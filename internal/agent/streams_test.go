@@ -27,14 +27,14 @@ func read(t *testing.T, cli, name string) agent.Report {
 	return agent.Report{}
 }
 
-func TestEveryStreamTellsTheSameOfTheSameWork(t *testing.T) {
+func TestEveryStreamReportsTheSameForTheSameWork(t *testing.T) {
 	want := policy.Edits{Operations: 1, Files: 1, MaxRepeat: 1, MaxRepeatPath: "hello.txt"}
 	for cli, tokens := range agenttest.EveryCLI(t, map[string]policy.Tokens{
 		config.Codex:    {Input: 2400, CachedInput: 400, Output: 68},
 		config.Claude:   {Input: 2400, CachedInput: 400, Output: 68},
 		config.OpenCode: {Input: 2400, CachedInput: 400, Output: 68},
 		config.Qwen:     {Input: 2400, CachedInput: 400, Output: 68},
-		config.Gemini:   {Input: 3600, CachedInput: 600, Output: 102}, // one request chooses the model
+		config.Gemini:   {Input: 3600, CachedInput: 600, Output: 102}, // an extra request chooses the model
 	}) {
 		got := read(t, cli, "edit-success")
 		if got.Ending != policy.Completed || counts(got.Edits) != want || got.ToolCalls != 1 || got.SessionID == "" || got.Turns == 0 ||
@@ -62,7 +62,7 @@ func TestASecondStepContinuesItsSession(t *testing.T) {
 	}
 }
 
-func TestALoopIsCountedFromItsEdits(t *testing.T) {
+func TestLoopEditsAreCounted(t *testing.T) {
 	for cli, want := range agenttest.EveryCLI(t, map[string]int{config.Codex: 26, config.Claude: 26, config.OpenCode: 26, config.Qwen: 26, config.Gemini: 10}) {
 		got := read(t, cli, "flipflop-loop")
 		if got.Edits.MaxRepeat < want || got.Edits.Files != 1 {
@@ -71,7 +71,7 @@ func TestALoopIsCountedFromItsEdits(t *testing.T) {
 	}
 }
 
-func TestARejectedCallIsNoEdit(t *testing.T) {
+func TestRejectedCallIsNotAnEdit(t *testing.T) {
 	for cli, stream := range agenttest.EveryCLI(t, map[string]string{
 		config.Codex: `{"type":"item.completed","item":{"id":"a","type":"file_change","changes":[{"path":"/r/a.go","kind":"update"}],"status":"failed"}}
 {"type":"item.started","item":{"id":"b","type":"file_change","changes":[{"path":"/r/b.ipynb","kind":"update"}],"status":"in_progress"}}
@@ -105,7 +105,7 @@ func TestARejectedCallIsNoEdit(t *testing.T) {
 	}
 }
 
-func TestLimitIsFoundInAnyForm(t *testing.T) {
+func TestLimitIsFoundInEveryPresentation(t *testing.T) {
 	const text = "You've hit your usage limit. Try again in 3 hours 2 minutes."
 	now := at(t, "2026-11-21T08:30:00Z")
 	for _, cli := range append([]string{config.Plain}, allCLIs...) {
@@ -119,12 +119,12 @@ func TestLimitIsFoundInAnyForm(t *testing.T) {
 	}
 }
 
-func TestALimitOfUnknownWordingIsNeverSuccess(t *testing.T) {
+func TestUnknownRefusalIsNeverSuccess(t *testing.T) {
 	const text = "The frobnicator refused service until the next full moon."
 	for _, cli := range allCLIs {
 		for _, shown := range refusal(t, cli, text) {
 			if shown.how == "called a success" || shown.how == "waiting" {
-				continue // nothing in these tells an answer from an error
+				continue // these do not distinguish an answer from an error
 			}
 			got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit})
 			if err != nil || got.Ending == policy.Completed || !strings.Contains(strings.Join(got.Reasons, " "), text) {
@@ -134,7 +134,7 @@ func TestALimitOfUnknownWordingIsNeverSuccess(t *testing.T) {
 	}
 }
 
-func TestAQuotedLimitIsAMentionInEveryStream(t *testing.T) {
+func TestQuotedLimitIsAMentionInEveryStream(t *testing.T) {
 	for _, shown := range quote(t, "You've hit your usage limit. Try again at 9:06 AM.") {
 		if shown.how != "in a finished run" {
 			continue
@@ -176,7 +176,7 @@ func TestResetsInFieldsAreExact(t *testing.T) {
 	}
 }
 
-func TestOtherErrorsAreNoUsageLimit(t *testing.T) {
+func TestOtherErrorsAreNotUsageLimits(t *testing.T) {
 	for _, c := range []struct {
 		cli, stream, stderr string
 		code                int
@@ -203,8 +203,8 @@ func TestOtherErrorsAreNoUsageLimit(t *testing.T) {
 	}
 }
 
-// FuzzLine has every adapter read a stream that holds one line twice. The events must be valid, and a second reading must
-// give the same report.
+// Every adapter reads a stream with one line twice. The events must be valid, and a second reading must give the same
+// report.
 func FuzzLine(f *testing.F) {
 	for _, lines := range agenttest.EveryCLI(f, map[string][]string{
 		config.Codex: {
@@ -257,7 +257,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// counts are the counts of edits, without what is known of their content.
+// counts returns the counts of edits without their content.
 func counts(e policy.Edits) policy.Edits {
 	return policy.Edits{Operations: e.Operations, Files: e.Files, MaxRepeat: e.MaxRepeat, MaxRepeatPath: e.MaxRepeatPath}
 }

@@ -47,7 +47,7 @@ type tally struct {
 	now      time.Time // the run's end
 	zone     *time.Location
 	well     bool   // the run ended well, without later work
-	answered bool   // said, at that end
+	answered bool   // value of said at that end
 	spurious string // a later error without work
 	// Tasks that the agent started without waiting.
 	background background
@@ -80,6 +80,7 @@ func (t *tally) add(e Event) {
 		return
 	}
 	t.spend(e)
+	t.delegates(e.Within)
 	t.background.add(e)
 	if e.Session != "" {
 		t.rep.SessionID = Shorten(e.Session, maxSessionID)
@@ -152,26 +153,26 @@ func (s *spending) anew() {
 }
 
 // tokens adds a total or a step. A smaller total begins another count.
-func (s *spending) tokens(told policy.Tokens, step bool) policy.Tokens {
+func (s *spending) tokens(reported policy.Tokens, step bool) policy.Tokens {
 	switch {
 	case step:
-		told = s.now.Plus(told)
-	case told.Input < s.now.Input, told.Output < s.now.Output:
+		reported = s.now.Plus(reported)
+	case reported.Input < s.now.Input, reported.Output < s.now.Output:
 		s.before = s.before.Plus(s.now)
 	}
-	s.now = told
-	return s.before.Plus(told)
+	s.now = reported
+	return s.before.Plus(reported)
 }
 
-func (s *spending) cost(told float64, step bool) float64 {
+func (s *spending) cost(reported float64, step bool) float64 {
 	switch {
 	case step:
-		told += s.nowUSD
-	case told < s.nowUSD:
+		reported += s.nowUSD
+	case reported < s.nowUSD:
 		s.beforeUSD += s.nowUSD
 	}
-	s.nowUSD = told
-	return s.beforeUSD + told
+	s.nowUSD = reported
+	return s.beforeUSD + reported
 }
 
 func (t *tally) spend(e Event) {
@@ -188,21 +189,21 @@ func (t *tally) spend(e Event) {
 }
 
 func (t *tally) message(e Event) {
-	says := strings.TrimSpace(e.Text) != ""
+	hasText := strings.TrimSpace(e.Text) != ""
 	if e.Delta && t.last == Message {
-		t.said = t.said || says
+		t.said = t.said || hasText
 		if len(t.rep.FinalMessage) <= MaxText {
 			t.rep.FinalMessage = Shorten(t.rep.FinalMessage+e.Text, MaxText)
 		}
 		return
 	}
 	t.messages++
-	t.said = says
+	t.said = hasText
 	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
-// after completes an error by the previous one without work between: CLIs put class and reset into one event and the
-// text into the next.
+// after completes an error with the previous error if no work lies between them: CLIs put class and reset into one
+// event and the text into the next.
 func (t *tally) after(e Event) Event {
 	e.Text = cmp.Or(e.Text, t.notice.Text)
 	e.ResetsAt = cmp.Or(e.ResetsAt, t.notice.ResetsAt)
@@ -274,6 +275,29 @@ func (t *tally) isAnswer(text string) bool {
 	}
 }
 
+// delegates marks the call that runs the subagent of an event.
+func (t *tally) delegates(call string) {
+	if call == "" {
+		return
+	}
+	id := t.hash(call)
+	for i := range t.open {
+		if b := &t.open[i]; b.named && b.id == id {
+			b.delegates = true
+		}
+	}
+}
+
+// atWork counts the open calls that do work themselves. A call that runs a subagent only waits for the subagent's.
+func (t *tally) atWork() (n int) {
+	for i := range t.open {
+		if !t.open[i].delegates {
+			n++
+		}
+	}
+	return n
+}
+
 type begun struct {
 	edits    []policy.Edit
 	id       uint64 // hash of the call's id; named if it has one
@@ -285,7 +309,9 @@ type begun struct {
 	told     bool          // reported at its start
 	quoted   bool          // counted as a mention of a limit
 	again    bool          // equals its id's last answered call, so it may be the same
-	size     int           // approximate bytes
+	// delegates means that the call runs a subagent, whose calls the stream shows.
+	delegates bool
+	size      int // approximate bytes
 }
 
 // Limits of open calls, in bytes and number. Agents run some ten at once, of some kilobytes; the largest in one line
@@ -524,7 +550,7 @@ func (t *tally) end(b begun, a answer) {
 		t.did++
 	}
 	if t.onCall != nil {
-		t.onCall(Call{Edits: b.edits, Key: b.call, Result: a.result, Failed: a.failed, Silent: a.silent, Authored: b.authored, Pause: b.pause})
+		t.onCall(Call{Edits: b.edits, Key: b.call, Result: a.result, Failed: a.failed, Silent: a.silent, Authored: b.authored, Pause: b.pause, Open: t.atWork()})
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestVersionIsComparedWithTheCheckedOne(t *testing.T) {
+func TestVersionIsComparedWithTheTestedOne(t *testing.T) {
 	v := Version{Checked: "1.18.33", Package: "opencode-ai"}
 	for output, want := range map[string]struct {
 		order int

@@ -12,8 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// What the CLIs print on standard error, recorded from gemini 0.61.0 and
-// opencode 1.18.33.
+// Standard error of the CLIs, recorded from gemini 0.61.0 and opencode 1.18.33.
 const (
 	geminiAnHour  = "Ripgrep is not available.\nAttempt 1 failed: You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.. Retrying after 3882907ms...\n"
 	geminiSeconds = "Attempt 4 failed: You exceeded your current quota. Please retry in 2s.\nSuggested retry after 2s.. Retrying after 30078ms...\n"
@@ -29,29 +28,28 @@ const (
 	opencodeSide  = `timestamp=2026-11-21T15:05:17.509Z level=ERROR run=7006bc8f message="stream error" small=true agent=title error.error="AI_APICallError: no"` + "\n"
 )
 
-// TestSleepsOfAWholeResetAreNotWaitedFor has CLIs print what they print and
-// then stay silent for a day.
-func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
+// The CLIs print these lines and then stay silent for a day.
+func TestCLISleepingUntilAResetIsKilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		cli    agent.Adapter
-		stderr []string // each a second after the one before
+		stderr []string // one per second
 		after  time.Duration
 		want   policy.Ending
 		resets time.Duration // from the end, zero for unknown
 	}{
-		"gemini, an hour":               {stream(config.Gemini), []string{geminiAnHour}, 0, policy.UsageLimit, time.Hour},
-		"gemini, cut in pieces":         {stream(config.Gemini), []string{geminiAnHour[:60], geminiAnHour[60:]}, time.Second, policy.UsageLimit, time.Hour},
-		"gemini, in two lines":          {stream(config.Gemini), []string{geminiTwoLine}, 0, policy.Overloaded, 900 * time.Second},
-		"gemini, seconds":               {stream(config.Gemini), []string{geminiSeconds}, 24 * time.Hour, policy.RateLimited, time.Minute},
-		"opencode, two days":            {stream(config.OpenCode), []string{opencodeAsk, opencodeDays}, time.Second, policy.UsageLimit, 58 * time.Hour},
-		"opencode, not told":            {stream(config.OpenCode), []string{opencodeAsk, opencodeQuota}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
-		"opencode, longer than it says": {stream(config.OpenCode), []string{opencodeShort}, agent.QuietWait, policy.RateLimited, time.Minute},
-		"opencode asks again":           {stream(config.OpenCode), []string{opencodeAsk, opencodeQuota, opencodeAsk}, 24 * time.Hour, policy.UsageLimit, 0},
-		"opencode, another asks":        {stream(config.OpenCode), []string{opencodeQuota, strings.ReplaceAll(opencodeAsk, "ses_e015", "ses_2")}, agent.QuietWait, policy.UsageLimit, 0},
-		"opencode, two are refused":     {stream(config.OpenCode), []string{opencodeQuota, strings.ReplaceAll(opencodeQuota, "ses_e015", "ses_2"), opencodeAsk}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
-		"opencode, too long":            {stream(config.OpenCode), []string{opencodeLong}, 24 * time.Hour, policy.TimedOut, 0},
-		"gemini, at once":               {stream(config.Gemini), []string{geminiAtOnce}, 24 * time.Hour, policy.RateLimited, time.Minute},
-		"opencode, of a title":          {stream(config.OpenCode), []string{opencodeSide}, 24 * time.Hour, policy.TimedOut, 0},
+		"gemini, an hour":                    {stream(config.Gemini), []string{geminiAnHour}, 0, policy.UsageLimit, time.Hour},
+		"gemini, cut in pieces":              {stream(config.Gemini), []string{geminiAnHour[:60], geminiAnHour[60:]}, time.Second, policy.UsageLimit, time.Hour},
+		"gemini, in two lines":               {stream(config.Gemini), []string{geminiTwoLine}, 0, policy.Overloaded, 900 * time.Second},
+		"gemini, seconds":                    {stream(config.Gemini), []string{geminiSeconds}, 24 * time.Hour, policy.RateLimited, time.Minute},
+		"opencode, two days":                 {stream(config.OpenCode), []string{opencodeAsk, opencodeDays}, time.Second, policy.UsageLimit, 58 * time.Hour},
+		"opencode, no time named":            {stream(config.OpenCode), []string{opencodeAsk, opencodeQuota}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
+		"opencode, longer than it says":      {stream(config.OpenCode), []string{opencodeShort}, agent.QuietWait, policy.RateLimited, time.Minute},
+		"opencode asks again":                {stream(config.OpenCode), []string{opencodeAsk, opencodeQuota, opencodeAsk}, 24 * time.Hour, policy.UsageLimit, 0},
+		"opencode, another session asks":     {stream(config.OpenCode), []string{opencodeQuota, strings.ReplaceAll(opencodeAsk, "ses_e015", "ses_2")}, agent.QuietWait, policy.UsageLimit, 0},
+		"opencode, two sessions are refused": {stream(config.OpenCode), []string{opencodeQuota, strings.ReplaceAll(opencodeQuota, "ses_e015", "ses_2"), opencodeAsk}, agent.QuietWait + time.Second, policy.UsageLimit, 0},
+		"opencode, the prompt is too long":   {stream(config.OpenCode), []string{opencodeLong}, 24 * time.Hour, policy.TimedOut, 0},
+		"gemini, at once":                    {stream(config.Gemini), []string{geminiAtOnce}, 24 * time.Hour, policy.RateLimited, time.Minute},
+		"opencode, a title request fails":    {stream(config.OpenCode), []string{opencodeSide}, 24 * time.Hour, policy.TimedOut, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -81,20 +79,19 @@ func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestFailureAfterALongWaitIsTheRefusal has CLIs announce a wait after a refusal and end with something else: when Pawl
-// ends them, and in a log of a run that nobody ended.
-func TestFailureAfterALongWaitIsTheRefusal(t *testing.T) {
+// The CLIs announce a wait after a refusal and then fail for another reason, alone or because Pawl kills them.
+func TestFailureAfterALongWaitCountsAsTheRefusal(t *testing.T) {
 	geminiLost := `{"type":"result","status":"error","error":{"type":"Error","message":"fetch failed"},"stats":{}}` + "\n"
 	for name, c := range map[string]struct {
 		stderr, stdout string
 		want           policy.Ending
 	}{
-		"an hour, then a lost connection":   {geminiAnHour, geminiLost, policy.UsageLimit},
-		"some minutes":                      {geminiTwoLine, geminiLost, policy.Overloaded},
-		"seconds, then a lost connection":   {geminiSeconds, geminiLost, policy.Disconnected},
-		"an hour, then another refusal":     {geminiAnHour, strings.ReplaceAll(geminiLost, "fetch failed", "API key not valid"), policy.Auth},
-		"no refusal":                        {"", geminiLost, policy.Disconnected},
-		"an hour, and no word of the error": {geminiAnHour, strings.ReplaceAll(geminiLost, "fetch failed", "The operation went wrong"), policy.UsageLimit},
+		"an hour, then a lost connection": {geminiAnHour, geminiLost, policy.UsageLimit},
+		"some minutes":                    {geminiTwoLine, geminiLost, policy.Overloaded},
+		"seconds, then a lost connection": {geminiSeconds, geminiLost, policy.Disconnected},
+		"an hour, then another refusal":   {geminiAnHour, strings.ReplaceAll(geminiLost, "fetch failed", "API key not valid"), policy.Auth},
+		"no refusal":                      {"", geminiLost, policy.Disconnected},
+		"an hour, and an unknown error":   {geminiAnHour, strings.ReplaceAll(geminiLost, "fetch failed", "The operation went wrong"), policy.UsageLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := agent.Inspect(strings.NewReader(c.stdout), stream(config.Gemini), agent.InspectOptions{Stderr: c.stderr, Exit: &agent.Exit{Code: 1}, Now: time.Now()})
@@ -115,9 +112,8 @@ func TestFailureAfterALongWaitIsTheRefusal(t *testing.T) {
 	})
 }
 
-// TestACLIThatWorksIsNotAsleep has opencode refused in one conversation, which
-// does not ask again, and work on in another.
-func TestACLIThatWorksIsNotAsleep(t *testing.T) {
+// One conversation of opencode is refused and does not ask again. Another one continues.
+func TestWorkingCLIIsNotTakenForASleepingOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newScripted()
 		began := time.Now()
@@ -133,8 +129,8 @@ func TestACLIThatWorksIsNotAsleep(t *testing.T) {
 	})
 }
 
-// TestOvercomeRefusalDoesNotCount has opencode log a refusal and finish.
-func TestOvercomeRefusalDoesNotCount(t *testing.T) {
+// opencode logs a refusal and then finishes its work.
+func TestRefusalThatTheCLIOvercameDoesNotCount(t *testing.T) {
 	out := `{"type":"step_start","sessionID":"ses_1","part":{}}` + "\n" + `{"type":"text","sessionID":"ses_1","part":{"id":"p","text":"Done."}}` + "\n" +
 		`{"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop","tokens":{"input":5,"output":1},"cost":0}}` + "\n"
 	got, err := agent.Inspect(strings.NewReader(out), stream(config.OpenCode), agent.InspectOptions{Stderr: opencodeAsk + opencodeQuota + opencodeAsk, Exit: &agent.Exit{}})
@@ -143,6 +139,6 @@ func TestOvercomeRefusalDoesNotCount(t *testing.T) {
 	}
 	got, _ = agent.Inspect(strings.NewReader(""), stream(config.OpenCode), agent.InspectOptions{Stderr: opencodeAsk + "Error: it broke\n", Exit: &agent.Exit{Code: 1}})
 	if got.Ending != policy.Crashed || got.Failure != "Error: it broke" {
-		t.Errorf("the log stands in the failure: %+v", got)
+		t.Errorf("the failure contains the log: %+v", got)
 	}
 }

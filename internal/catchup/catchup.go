@@ -45,9 +45,9 @@ type Watcher struct {
 	// deliveries that are not stored, by GUID.
 	listed time.Time
 	left   map[string]missing
-	seen   map[string]progress // of the reconciliation, by repository
+	seen   map[string]progress // progress of the reconciliation by repository
 	turns  map[string]int      // each repository's last turn
-	turn   int                 // the last one
+	turn   int                 // the last turn
 	putOff bool                // the last reconciliation was postponed
 }
 
@@ -58,7 +58,7 @@ type bounds struct {
 	// repository without changes costs one request and at most one for a token, 12 times an hour; a changed thread
 	// costs three or four.
 	repos, owned, threads int
-	quiet                 time.Duration // how long waiting deliveries come first: enough for a thousand
+	quiet                 time.Duration // how long a look waits for deliveries to be handled: enough for a thousand
 }
 
 func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
@@ -96,7 +96,7 @@ func (c *Watcher) onDuty(ctx context.Context) bool {
 		c.look(ctx)
 		err = c.duty.End(ctx)
 	}
-	c.warn(ctx, err, "whose turn it is to look for missed deliveries is not known; that is tried again")
+	c.warn(ctx, err, "look up whose turn it is to fetch missed deliveries; retrying")
 	return mine
 }
 
@@ -127,7 +127,7 @@ func (c *Watcher) Poll(ctx context.Context) {
 		if err == nil {
 			failed = 0
 		}
-		c.warn(ctx, err, "deliveries not all taken in; GitHub keeps them for 3 days and is asked again")
+		c.warn(ctx, err, "some deliveries were not stored; retrying, since GitHub keeps them for 3 days")
 		pause = policy.Retry(failed, PollEvery, longestPoll, 1)
 	}
 }
@@ -143,10 +143,10 @@ func (c *Watcher) lookMissed(ctx context.Context) {
 	log := c.handlers.Log
 	m, err := c.Missed(ctx)
 	if err != nil && ctx.Err() == nil {
-		log.Warn().Err(err).Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries not all taken in; GitHub keeps them for 3 days and they are looked for again")
+		log.Warn().Err(err).Int("taken", m.Taken).Int("gone", m.Gone).Msg("some missed deliveries were not stored; retrying, since GitHub keeps them for 3 days")
 	}
 	if m.Taken > 0 || m.Gone > 0 {
-		log.Info().Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries taken in")
+		log.Info().Int("taken", m.Taken).Int("gone", m.Gone).Msg("stored missed deliveries")
 	}
 }
 
@@ -154,10 +154,10 @@ func (c *Watcher) lookThreads(ctx context.Context) {
 	log := c.handlers.Log
 	n, err := c.Reconcile(ctx)
 	if err != nil && ctx.Err() == nil {
-		log.Warn().Err(err).Int("found", n).Msg("threads not all reconciled with GitHub; that is tried again")
+		log.Warn().Err(err).Int("found", n).Msg("some threads were not reconciled with GitHub; retrying")
 	}
 	if n > 0 {
-		log.Info().Int("found", n).Msg("events found that no webhook brought")
+		log.Info().Int("found", n).Msg("found events that no webhook delivered")
 	}
 }
 
@@ -168,7 +168,7 @@ const lookQuiet = 500 * time.Millisecond
 func (c *Watcher) busy(ctx context.Context) bool {
 	n, err := c.awaitQuiet(ctx)
 	if err != nil {
-		c.warn(ctx, err, "threads not reconciled with GitHub; that is tried again")
+		c.warn(ctx, err, "threads were not reconciled with GitHub; retrying")
 		return true
 	}
 	c.putOff = n > 0 && !c.putOff
@@ -198,7 +198,7 @@ func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 // Counts counts the results of one list.
 type Counts struct {
 	Listed int // listed deliveries, counting each try
-	// Taken were stored. Gone have no payload at GitHub, or one that Pawl does not accept.
+	// Taken counts stored deliveries. Gone counts those whose payload GitHub lacks or Pawl rejects.
 	Taken, Gone int
 }
 

@@ -1,6 +1,6 @@
-// Package catchup finds what no webhook brought: failed deliveries in GitHub's list, and missing events in GitHub's
-// state of Pawl's threads. Deliveries are stored like webhooks; other findings go to handlers.Decide with their
-// webhook's key.
+// Package catchup finds events that no webhook delivered: failed deliveries in GitHub's list, and missing events in
+// GitHub's state of Pawl's threads. Deliveries are stored like webhooks; other findings go to handlers.Decide with
+// their webhook's key.
 //
 //	catchup.go    which node asks GitHub, and when (Watch, Poll); Pawl's first start
 //	missed.go     missed deliveries

@@ -114,7 +114,7 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 				continue
 			}
 			m.Listed++
-			// The newest try of each comes first and suffices.
+			// The newest try of each delivery comes first and suffices.
 			if c.usable(d) && !asked[d.GUID] {
 				asked[d.GUID] = true
 				c.left[d.GUID] = missing{Delivery: d, failed: c.left[d.GUID].failed}
@@ -167,7 +167,7 @@ func (c *Watcher) fetch(ctx context.Context, d forge.Delivery, m *Counts) error 
 	payload, err := c.handlers.Forge.Apps.Payload(ctx, d.ID)
 	switch {
 	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone):
-		log.Warn().Err(err).Msg("missed delivery lost: GitHub does not keep it any more")
+		log.Warn().Err(err).Msg("missed delivery lost: GitHub no longer keeps it")
 		m.Gone++
 		return nil
 	case err != nil:
@@ -185,7 +185,7 @@ func (c *Watcher) fetch(ctx context.Context, d forge.Delivery, m *Counts) error 
 	}
 	if fresh {
 		m.Taken++
-		log.Info().Msg("delivery taken in from GitHub's list")
+		log.Info().Msg("stored a delivery from GitHub's list")
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func TestOneNodeCatchesUp(t *testing.T) {
 	for n := range nodes {
 		h := &handlers.Handlers{Store: w.h.Store, Forge: w.Client(), Solver: w.h.Solver, Now: w.h.Now, Log: w.h.Log}
 		c := New(h, w.Store, w.duty(fmt.Sprint("node ", n)))
-		c.bounds.quiet = 0 // nobody handles what is taken in
+		c.bounds.quiet = 0 // nothing handles the stored deliveries
 		wg.Go(func() { c.onDuty(t.Context()) })
 	}
 	wg.Wait()

@@ -23,7 +23,7 @@ const payloadRoute = "GET /app/hook/deliveries/{id}"
 
 // Pawl stores deliveries of the last 70 hours, of GitHub's three days. The reconciliation finds the first events of a
 // 71-hour outage.
-func TestOutageOf71HoursIsMadeGoodOnce(t *testing.T) {
+func TestMissedEventsOf71HoursAreFoundOnce(t *testing.T) {
 	needs.All(t, "an outage of 71 hours")
 	w := newHouse(t)
 	var threads []thread.ID
@@ -32,8 +32,8 @@ func TestOutageOf71HoursIsMadeGoodOnce(t *testing.T) {
 	}
 	const missed, outage = 500, 71 * time.Hour
 	w.GitHub.SetWebhookURL("http://127.0.0.1:1/")
-	want := map[thread.ID][]string{} // in the order of what is taken in
-	late := map[thread.ID][]string{} // what comes after, from the reconciliation
+	want := map[thread.ID][]string{} // in the order of storage
+	late := map[thread.ID][]string{} // later, from the reconciliation
 	within := 0
 	for i := range missed {
 		issue := threads[i%len(threads)]
@@ -74,7 +74,7 @@ func TestOutageOf71HoursIsMadeGoodOnce(t *testing.T) {
 		}
 	}
 	if missed-within == 0 {
-		t.Error("nothing was left to the reconciliation")
+		t.Error("the deliveries contained every event")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestUnavailableDeliveryBlocksNoOther(t *testing.T) {
 	w.missed(c, 1)
 }
 
-func TestFailedListDoesNotCount(t *testing.T) {
+func TestFailedListIsNotCounted(t *testing.T) {
 	w := newHouse(t)
 	c, listed := w.watcher(), 0
 	c.Listed = func() { listed++ }
@@ -155,11 +155,11 @@ func TestFailedListDoesNotCount(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if _, err := c.Missed(ended); err == nil || listed != 1 {
-		t.Errorf("%d lists count after one that GitHub gave: %v", listed, err)
+		t.Errorf("%d lists are counted, want one: %v", listed, err)
 	}
 }
 
-func TestLookEndsWhereTheLastBegan(t *testing.T) {
+func TestLookEndsWhereThePreviousOneBegan(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
 	for i := range 250 {
@@ -194,7 +194,7 @@ func TestUnparsableMissedPayloadIsKept(t *testing.T) {
 	w.Must(err)
 	for _, d := range list {
 		if d.Event == "bad event" || d.Event == "issues" && d.State != thread.Unparsable {
-			t.Errorf("%+v, want what a webhook of it would be", d)
+			t.Errorf("%+v, want the delivery as its webhook would store it", d)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
 		defer close(ended)
 		w.watcher().Watch(ctx, func() { close(looked) })
 	}()
-	<-log.until("events found that no webhook brought")
+	<-log.until("found events that no webhook delivered")
 	<-looked
 	stop()
 	<-ended
@@ -293,10 +293,10 @@ func TestFailingPayloadsBlockNoOther(t *testing.T) {
 	c := w.watcher()
 	c.bounds.failures = 5
 	taken := 0
-	for range 3 { // five fail, five others, and then what is left
+	for range 3 { // five fail, then five others, then the rest
 		m, err := c.Missed(t.Context())
 		if err == nil {
-			t.Error("a look at broken payloads tells of no error")
+			t.Error("a look at broken payloads returned no error")
 		}
 		taken += m.Taken
 	}

@@ -76,7 +76,7 @@ func (c *Watcher) byTurns(names []string) []string {
 	return names[:min(len(names), c.bounds.repos)]
 }
 
-// gone reports whether the App lost access to a repository or an issue. A webhook of its own reports that, if any.
+// gone reports whether the App lost access to a repository or an issue. Another webhook may report the loss.
 func gone(err error) bool {
 	for _, kind := range []error{forge.ErrUninstalled, forge.ErrNotFound, forge.ErrGone} {
 		if errors.Is(err, kind) {
@@ -135,12 +135,12 @@ func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo,
 func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i forge.Issue, since time.Time) (found int, err error) {
 	h := c.handlers
 	events, state, err := thread.Load(ctx, h.Store, t)
-	if err != nil || !state.Tracked() {
+	if err != nil || !state.Worked() {
 		return 0, err
 	}
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("who this App is: %w", err)
+		return 0, fmt.Errorf("look up the App: %w", err)
 	}
 	log := readLog(events, state)
 	if log.began.After(since) {

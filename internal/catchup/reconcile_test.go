@@ -105,7 +105,7 @@ func TestMissedEditHasNoEditor(t *testing.T) {
 	w.Pass(2 * time.Second)
 	w.Must(w.GitHub.TouchIssue(houseRepo, issue.Number, "ada"))
 	w.reconciled(c, 0)
-	w.newRemarks(issue, "- Hm.: it holds no command, and the thread is no pull request of Pawl", unnamed("Please do more."), unnamed("/pawl retry"))
+	w.newRemarks(issue, "- Hm.: it holds no command, and the thread is not a pull request of Pawl", unnamed("Please do more."), unnamed("/pawl retry"))
 }
 
 // A permitted bot edits a writer's comment. Earlier versions took that for the writer's edit if the reconciliation
@@ -247,7 +247,7 @@ func TestWebhookDuringReconciliationCountsOnce(t *testing.T) {
 			id, err = w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl retry")
 			return err
 		}, 1},
-		{func() error { return w.GitHub.EditComment(houseRepo, id, "ada", "/pawl resume") }, 2}, // hers, and the one of nobody
+		{func() error { return w.GitHub.EditComment(houseRepo, id, "ada", "/pawl resume") }, 2}, // her edit, and one by an unknown user
 		{func() error { return w.GitHub.CloseIssue(houseRepo, issue.Number, "ada") }, 1},
 	} {
 		before := len(w.Log(issue))
@@ -257,7 +257,7 @@ func TestWebhookDuringReconciliationCountsOnce(t *testing.T) {
 		at.before = func() { w.GitHub.Release(); w.Handle() }
 		w.reconciled(c, 1)
 		if got := len(w.Log(issue)) - before; got != one.events {
-			t.Errorf("%d events for one that came both ways, want %d: %q", got, one.events, w.Judged(issue))
+			t.Errorf("%d events for one that arrived both ways, want %d: %q", got, one.events, w.Judged(issue))
 		}
 	}
 	w.newRemarks(issue, "+ /pawl retry", "+ /pawl resume", unnamed("/pawl resume"))
@@ -341,7 +341,7 @@ func TestIdleInstallationCostsAtMostSixtyRequests(t *testing.T) {
 			Kind: thread.KindDecision, At: w.Now(), Data: thread.Decided{Decision: policy.Decision{Action: policy.DoDone, Rule: "done"}, Seen: 1}})
 		w.Must(err)
 	}
-	w.Pass(8 * 24 * time.Hour) // nothing happens any more
+	w.Pass(8 * 24 * time.Hour) // nothing more happens
 	c := w.watcher()
 	w.GitHub.ResetCalls()
 	for range looks {

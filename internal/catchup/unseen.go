@@ -17,13 +17,13 @@ import (
 // remote is an issue or pull request at GitHub.
 type remote struct {
 	forge.Issue
-	pull     forge.Pull // of a pull request
+	pull     forge.Pull // set for a pull request
 	comments []forge.Comment
 	reviews  []forge.Review
 	remarks  []forge.ReviewComment
 }
 
-// local is a thread's log's knowledge of GitHub.
+// local is GitHub's state as a thread's log knows it.
 type local struct {
 	began  time.Time                  // a permitted user's first request; Pawl did not listen before
 	texts  map[string]thread.Feedback // newest versions by identity
@@ -34,8 +34,12 @@ type local struct {
 
 func readLog(events []thread.Event, s thread.State) local {
 	l := local{texts: handlers.Texts(events), closed: map[int]bool{}}
-	if len(s.Feedback) > 0 {
-		first := s.Feedback[0]
+	asked := s.Controls
+	if len(s.Feedback) > 0 && !s.Feedback[0].Standing {
+		asked = []thread.Feedback{s.Feedback[0].Feedback}
+	}
+	if len(asked) > 0 {
+		first := asked[0]
 		l.began = first.MadeAt
 		if l.began.IsZero() { // a button
 			l.began = first.At
@@ -129,8 +133,8 @@ func (c comparison) unseen() []handlers.Activity {
 	}
 	for _, r := range c.remote.remarks {
 		for _, it := range c.text(r.Comment, policy.FromReviewComment, "review_comment") {
-			if said, is := it.What.(handlers.Remarked); is {
-				said.Remark.SHA, said.Remark.Name = r.SHA, fmt.Sprintf("%s:%d", r.Path, r.Line)
+			if remark, is := it.What.(handlers.Remarked); is {
+				remark.Remark.SHA, remark.Remark.Name = r.SHA, fmt.Sprintf("%s:%d", r.Path, r.Line)
 			}
 			activities = append(activities, it)
 		}

@@ -14,7 +14,7 @@ func TestDetailsCountFilesChangedAfterTheLastTestRun(t *testing.T) {
 		a.Detail, a.Trajectory = "d", policy.Trajectory{TestRuns: 2, FilesAfterTests: files}
 		p.addAttempt(a)
 		text := p.fit()
-		if told := strings.Contains(text, "after the last test run"); told != (want != "") || !strings.Contains(text, want) {
+		if named := strings.Contains(text, "after the last test run"); named != (want != "") || !strings.Contains(text, want) {
 			t.Errorf("%d files: %s", files, text)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// table shows up to rows of the newest attempts of all runs, and counts the others.
+// table shows the newest attempts of all runs, up to a number of rows, and counts the others.
 func table(f View, rows int) string {
 	if len(f.Attempts) == 0 {
 		return ""
@@ -60,7 +60,7 @@ type column struct {
 	name  string
 	right bool // aligned to the right
 	cell  func(Attempt) string
-	says  bool // has information about these attempts
+	says  bool // whether the column has information about these attempts
 }
 
 func backend(a Attempt) string {
@@ -201,6 +201,7 @@ func rungName(r policy.Rung) string {
 	return fmt.Sprintf("rung %d, %s", r.Rung, RungName(r.Rung))
 }
 
+// RungName is a rung's name for users; empty for an unknown rung.
 func RungName(rung int) string {
 	return map[int]string{
 		policy.RungAnswer: "no answer",
@@ -227,7 +228,7 @@ func ofSome(sum string, known, all int) string {
 	return fmt.Sprintf("%s for %d of %d", sum, known, all)
 }
 
-// Spent is what a recovery used, and what the discarded answers before it had used.
+// Spent lists the resources that a recovery used, and the resources that the discarded answers before it used.
 func Spent(r policy.Rung) string {
 	wasted := render.Joined(
 		", ",
@@ -253,7 +254,7 @@ func Used(a Attempt) []string {
 	}, func(part string) bool { return part == "" })
 }
 
-// Sizes of quoted texts, in bytes. Our choice: the texts of a usual run stay well below maxBytes.
+// Maximum sizes of quoted texts, in bytes. Our choice: all texts of a usual run together stay well below maxBytes.
 const (
 	maxRequest = 6_000
 	maxOutput  = 12_000
@@ -319,6 +320,7 @@ func (p *page) addAttempt(a Attempt) {
 	for _, l := range []struct{ what, text, end string }{
 		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
 		{"The agent's context in addition to the task: ", code(a.ManifestText()), ""},
+		{"Steered while it worked by ", a.SteeredBy(render.Code), "."},
 		{"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
 		{"Failed before Pawl began, not counted: ", paths(a.Known()), "."},
 		{"Flaky (failed, then passed on the same commit): ", paths(a.Flaky()), "."}, {"Fixed (failed before Pawl began): ", paths(a.Fixed()), "."},

@@ -213,7 +213,7 @@ func remark(ago time.Duration, by, source, raw, accepted, ignored string) thread
 	}}
 }
 
-// addStops adds the cases that do not continue by themselves.
+// addStops adds the cases that wait for a user.
 func addStops(c map[string]View) map[string]View {
 	restarts := noLoop(base())
 	restarts.Attempts = []Attempt{{Attempt: policy.Attempt{Receipt: policy.Receipt{N: 1, Ending: "completed"}, Backend: "codex"}}}

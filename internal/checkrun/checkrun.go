@@ -32,8 +32,8 @@ const (
 	ActionRequired = "action_required"
 )
 
-// Checks renders the three check runs. They describe the head commit; a question does not change them. The caller
-// chooses the commit.
+// Checks renders the three check runs without their commit, which the caller sets. A run that only asks a question does
+// not change them.
 func Checks(f View) []forge.CheckRun {
 	if f.Before != nil {
 		f = *f.Before
@@ -54,8 +54,8 @@ func check(f View, name string) forge.CheckRun {
 	return forge.CheckRun{Name: name, ExternalID: ExternalID(f.Thread, name), DetailsURL: f.DetailsURL}
 }
 
-// pending is a verdict before the first attempt has ended. It stays open while the run continues. Then it becomes
-// neutral, so that it neither blocks a merge nor claims a result.
+// pending is a verdict before the first attempt has ended. It stays open until the run ends, and is then neutral: a
+// neutral check run neither blocks a merge nor claims a result.
 func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 	p := &page{}
 	if f.over() {
@@ -91,10 +91,10 @@ func buttons(f View) []forge.Button {
 
 func waitingButtons(f View) []forge.Button {
 	resume := button("resume")
-	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded}, f.Rule) {
-		resume.Description = "Check now for a free place" // no command ends these waits
+	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded, policy.RuleNoNode}, f.Rule) {
+		resume.Description = "Check now whether work can start" // /pawl resume does not end these waits
 	}
-	// Only the operator can raise a global limit, whose wait has no known end.
+	// A wait without a known end is for a global limit, which only the operator can raise.
 	ofThread := f.Rule == policy.RuleBudget || f.Rule == policy.RuleDailyCap
 	if ofThread && !f.Until.IsZero() {
 		return []forge.Button{resume, button("raise"), button("stop")}
@@ -135,7 +135,7 @@ func title(parts ...string) string { return render.Short(render.Joined(": ", par
 
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
-// threadName is the thread in markers and identifiers; anything but owner/repo#n becomes unknown.
+// threadName is the thread's name in markers and identifiers: "unknown" unless it has the form owner/repo#n.
 func threadName(thread string) string {
 	if len(thread) > 200 || !safeThread.MatchString(thread) {
 		return "unknown"
@@ -155,7 +155,7 @@ const maxBytes = 60_000
 // inside a block.
 type page struct{ parts []string }
 
-// sentence adds paragraphs of Pawl's own words; names in them must be escaped.
+// sentence adds paragraphs of Pawl's own words. The caller must escape the names in them.
 func (p *page) sentence(all ...string) {
 	p.parts = append(p.parts, slices.DeleteFunc(all, func(s string) bool { return s == "" })...)
 }
@@ -188,7 +188,7 @@ func (p *page) fold(title, body string) {
 
 func (p *page) fit() string { return p.fitIn(maxBytes) }
 
-// fitIn joins the first parts, up to max bytes.
+// fitIn joins as many of the first parts as fit into max bytes.
 func (p *page) fitIn(max int) string {
 	if whole := strings.Join(p.parts, "\n\n") + "\n"; len(whole) <= max {
 		return whole
@@ -222,49 +222,50 @@ const (
 	Planned     State = "planned" // a plan waits for /pawl go
 )
 
-// View is what is known about one thread at one moment.
+// View holds the facts about one thread at one moment.
 type View struct {
 	Thread               string // owner/repo#n
 	Number               int    // the issue's or pull request's own number
 	IsPull               bool
 	Title                string
-	RequestedBy, Request string // the login of the user who started the run; the request's text for the agent
+	RequestedBy, Request string // the login of the user who made the last request, and its text for the agent
 	State                State
-	thread.Decided       // the running attempt's decision, or the last one
+	thread.Decided       // the running attempt's decision; otherwise the last decision
 	Now                  time.Time
 	Run                  int             // the number of the current run
 	Attempts             []Attempt       // of all runs, oldest first
-	Severity             policy.Severity // the verdict on the last ended attempt; an unknown class if it was not judged
+	Severity             policy.Severity // the verdict on the last ended attempt; its class is empty if no attempt ended
 	CooldownUntil        time.Time       // when the cooldown of its backend ends
 	Runaway              bool            // the backend is in cooldown until a user comments /pawl resume
 	Stagnation           policy.Stagnant
 	Limit                *AccountLimit
-	Feedback             []thread.Request  // judged recently, oldest first; Withdrawn says why Pawl did not act
+	Feedback             []thread.Request  // the newest events that Pawl judged, oldest first; Withdrawn says why Pawl did not act
 	Checked              []thread.RedCheck // verdicts on failing checks of other apps
-	// Links that are empty or no plain web address are left out.
+	// A URL that is empty or not a plain web address is not linked.
 	PullURL, IssueURL, DetailsURL string
-	AnswerURL, PostError          string // of the run's last answer or plan; why it could not be posted
-	Before                        *View  // the work before a run that only asks; nil without such a run or such work
+	AnswerURL, PostError          string // the comment with the run's last answer or plan; why it could not be posted
+	Before                        *View  // if the current run only asks something: the thread's work before it; otherwise nil
 	Unwalled                      string // the server setting that gives agents the server's network; empty if none does
 	Branch                        string
 	Base                          string  // the branch that the work began from; empty if unknown
 	Pull                          int     // the pull request that Pawl opened for an issue; 0 for none
 	DayUSD                        float64 // the repository's daily budget; 0 for no limit
 	Head                          string  // the commit of the check runs; empty if unknown
+	Watch                         Watch
 }
 
 // Attempt is one attempt. Its receipt is empty while it runs.
 type Attempt struct {
 	policy.Attempt
 	Effort string
-	// Similarity to the more similar of the two attempts before, 0..1. SimilarKind is failure, revision or empty.
+	// Similarity to the more similar of the two previous attempts, 0..1. SimilarKind is failure, revision or empty.
 	Similarity        float64
 	SimilarKind       string
-	Waited, Duration  time.Duration // before the attempt; of the attempt
-	Continues, Chosen string        // whether and why a session was continued; how the backend was chosen
+	Waited, Duration  time.Duration // the wait before the attempt, and the attempt's duration
+	Continues, Chosen string        // whether and why a session was continued, and how the backend was chosen
 	NoAgent           bool          // the base was merged without an agent
 	Proposal          policy.Proposal
-	Grade             string // the reward to learn from, or why there is none; empty while unknown
+	Grade             string // the attempt's reward for learning, or why it has none; empty while it runs
 }
 
 // AccountLimit is the last limit of a backend account. ResetsAt is zero if unknown.

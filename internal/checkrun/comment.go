@@ -18,7 +18,8 @@ const commentRows = 5
 // StatusMarker is a status comment's first line. Pawl finds the comment by it.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
-// Damaged is the comment about an event that Pawl cannot read from its database, and the marker that identifies it.
+// Damaged is the comment about an event that Pawl cannot read from its database, and the marker that identifies that
+// comment.
 func Damaged(thread string, event int64) (text, mark string) {
 	mark = fmt.Sprintf("<!-- pawl:damaged %s %d -->", threadName(thread), event)
 	return mark + fmt.Sprintf("\n\n**Stopped: event %d of this thread cannot be read from Pawl's database.** Other threads are not affected. "+
@@ -29,8 +30,9 @@ func Comment(f View) string {
 	return status(f, StatusMarker(f.Thread)+"\n\n", "")
 }
 
-// Answer answers a question, or a command without effect. Slug is the App's name at GitHub. Backends are the backends that
-// work here; excluded says that the repository's configuration excludes the requested one. The caller adds the marker.
+// Answer renders the reply to a command: a report, a confirmation, or why nothing was done. slug is the App's name on
+// GitHub. backends are the names that /pawl use accepts; excluded means that the repository's configuration excludes the
+// requested one. The caller adds the marker.
 func Answer(f View, q thread.Feedback, slug string, backends []string, excluded bool) string {
 	login := render.Code(render.Label(q.By.Login))
 	switch q.Command {
@@ -49,25 +51,46 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 		return login + " may write to this repository, but does not maintain it. Pausing and unpausing need the maintain or admin permission. Nothing was done.\n"
 	case feedback.Refused:
 		return login + " may not write to this repository. Pawl accepts commands only from users with write access. Nothing was done.\n"
-	case feedback.NoOrder, feedback.NearOrder:
-		return "This is not a command. Nothing was done. A command starts a line of a new comment, outside quotes and code: `/pawl solve`, or " +
-			render.Code("@"+render.Label(slug)) + " and the task.\n"
-	case "stop":
-		return "No run was active. Pawl begins no work on this thread until a user asks for it (`/pawl resume`, `/pawl solve`).\n"
-	case "escalate":
-		return "No backend here has an escalated effort, so the next attempt uses the usual effort.\n"
+	case "steer":
+		return steer(q.Word)
+	case feedback.NotACommand, feedback.LooksLikeACommand:
+		return "This is not a command. Nothing was done. A command must begin a line of a new comment, outside quotes and code: `/pawl solve`, or " +
+			render.Code("@"+render.Label(slug)) + " with the task.\n"
 	case "update":
 		if q.Word == "" {
 			return "This thread has no open pull request, so there is no base to merge. Nothing was done.\n"
 		}
 		return "There is nothing to merge: the branch already contains " +
 			render.Code(q.Word) + ", or shares no history with it.\n"
-	case "go":
-		return "There is no plan to carry out. Nothing was done. `/pawl plan` asks for a plan; `/pawl solve` works without one.\n"
-	case "ask":
-		return "`/pawl ask` needs a question on the same line. Nothing was done.\n"
+	case "watch":
+		return "Not watched: " + render.Prose(cmp.Or(q.Word, policy.Watchable{}.Refusal())) + ". Nothing was done.\n"
+	}
+	if answer, known := fixed[q.Command]; known {
+		return answer
 	}
 	return help(slug, q.Word)
+}
+
+// fixed holds the answers that are the same on every thread.
+var fixed = map[string]string{
+	"stop":     "No run was active. Pawl begins no work on this thread until a user asks for it (`/pawl resume`, `/pawl solve`).\n",
+	"escalate": "No backend here has an escalated effort, so the next attempt uses the usual effort.\n",
+	"unwatch":  "This thread's pull request is not watched. Nothing was done.\n",
+	"go":       "There is no plan to carry out. Nothing was done. `/pawl plan` asks for a plan; `/pawl solve` works without one.\n",
+	"ask":      "`/pawl ask` needs a question on the same line. Nothing was done.\n",
+}
+
+// steer answers a text that the running agent did not receive; see policy.Steer.
+func steer(word string) string {
+	const kept = " The text is feedback for the next attempt.\n"
+	switch policy.Steer(word) {
+	case policy.SteerFull:
+		return fmt.Sprintf("Users steered this attempt %d times, which is the limit, so the agent did not receive the last text.", policy.MaxSteers) + kept
+	case policy.SteerMissed:
+		return "The agent ended before it received the text of `/pawl steer`." + kept
+	default:
+		return "`/pawl steer` needs a text. Nothing was done.\n"
+	}
 }
 
 func status(f View, marker, dated string) string {
@@ -155,7 +178,7 @@ func help(slug, word string) string {
 	return p.fit()
 }
 
-// paused answers pause and unpause. Cannot says why nothing was done.
+// paused answers /pawl pause and /pawl unpause. cannot is the reason if nothing was done.
 func paused(repo string, pauses bool, cannot string) string {
 	switch {
 	case cannot != "":
@@ -212,7 +235,8 @@ const (
 )
 
 // PullBody is Pawl's block in the description of an issue's pull request. It describes the work after the last attempt
-// and does not depend on the time. A squash merge may turn it into a commit message, so quotes are inert as plain text too.
+// and does not depend on the time. A squash merge may turn it into a commit message, so quoted text must also be harmless
+// as plain text.
 func PullBody(f View) string {
 	cost := totals(f.Attempts)
 	f = f.Work()

@@ -51,7 +51,7 @@ func TestAnotherUsersCommitIsNotVerified(t *testing.T) {
 	for name, change := range map[string]func(*View){
 		"the head is the attempt's": func(f *View) { f.Head = f.Attempts[1].Commit },
 		"another user pushed":       func(f *View) { f.Head = "theirs" },
-		"an attempt began from theirs and added nothing": func(f *View) {
+		"an attempt began from their commit and added nothing": func(f *View) {
 			f.Head, f.Run = "theirs", 2
 			a := attempt(policy.Receipt{N: 3, Ending: policy.Completed, Outcome: policy.NoChange, Base: "theirs", Verify: f.Attempts[1].Verify})
 			a.Run = 2
@@ -68,8 +68,8 @@ func TestAnotherUsersCommitIsNotVerified(t *testing.T) {
 			if (got.Conclusion == Success) != verified || (got.Title == "Done: verified") != verified {
 				t.Errorf("%s %q", got.Conclusion, got.Title)
 			}
-			if said := headFact(f); strings.Contains(said, "passed") != verified {
-				t.Error(said)
+			if fact := headFact(f); strings.Contains(fact, "passed") != verified {
+				t.Error(fact)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func drawn(f View) string {
 	return b.String()
 }
 
-func TestTextsLookAsRecorded(t *testing.T) {
+func TestTextsMatchGoldenFiles(t *testing.T) {
 	all := cases()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) { golden(t, name, drawn(all[name])) })
@@ -61,12 +61,15 @@ func TestTextsLookAsRecorded(t *testing.T) {
 	t.Run("answers", func(t *testing.T) {
 		never := View{Thread: "acme/widgets#1", State: Running, Now: now}
 		all := ""
-		for _, command := range []string{"status", "why", "stop", "escalate", "update", "go", "ask", feedback.Refused, feedback.NoOrder, feedback.NearOrder} {
+		for _, command := range []string{"status", "why", "stop", "escalate", "update", "go", "ask", feedback.Refused, feedback.NotACommand, feedback.LooksLikeACommand} {
 			all += "======== " + command + "\n" + answer(never, command, "")
 		}
 		for _, word := range []string{"", "gpt-9@x", "other", "mine"} {
 			q := thread.Feedback{Command: "use", Word: word}
 			all += "======== use " + word + "\n" + Answer(never, q, "pawl-bot", []string{"mine", "main"}, word == "other")
+		}
+		for _, word := range []string{"", string(policy.SteerFull), string(policy.SteerMissed)} {
+			all += "======== steer " + word + "\n" + answer(never, "steer", word)
 		}
 		golden(t, "answers", all)
 	})
@@ -96,7 +99,7 @@ func rules(t *testing.T) (all []policy.Rule) {
 	return all
 }
 
-// quoting are the threads of the rules whose titles quote an agent or a command.
+// quoting returns a thread for each rule whose title quotes the agent or a command.
 func quoting(t *testing.T) map[policy.Rule]View {
 	t.Helper()
 	quiet := over(1)
@@ -104,11 +107,19 @@ func quoting(t *testing.T) map[policy.Rule]View {
 	declines, asks := quiet, quiet
 	declines.Outcome, declines.Declined, declines.Final = policy.Declined, "total() is to be odd and even at once", "DECLINED: total() is to be odd and even at once\nBoth cannot be."
 	asks.Outcome, asks.Question, asks.Final = policy.Asked, "shall totals be rounded half up or half to even?", "The description allows both."
+	fifth := over(1).Attempt
+	fifth.Decision.Round, fifth.RedTests = 5, []string{"TestTotal"}
 	broken := policy.Verified{Command: "npm test", Exit: 127, Output: "sh: 1: npm: not found"}
 	all := map[policy.Rule]View{}
 	for rule, given := range map[policy.Rule]policy.Facts{
-		policy.RuleDeclined:     {Attempts: []policy.Attempt{declines.Attempt}},
-		policy.RuleQuestion:     {Attempts: []policy.Attempt{asks.Attempt}},
+		policy.RuleDeclined: {Attempts: []policy.Attempt{declines.Attempt}},
+		policy.RuleQuestion: {Attempts: []policy.Attempt{asks.Attempt}},
+		policy.RuleNotGreen: {
+			Attempts: []policy.Attempt{fifth},
+			Watch:    policy.Watch{Rounds: 5},
+			RedTests: fifth.RedTests,
+			Fresh:    []policy.Request{{Seq: 1, At: now, Source: policy.FromCheckRun, Watched: true}},
+		},
 		policy.RuleVerifyBroken: {Unable: policy.Unable([]policy.Verified{broken}), Fresh: []policy.Request{{Seq: 1, At: now}}},
 	} {
 		given.Now, given.Run, given.Limits, given.Backends = now, 1, policy.Defaults(), []policy.Backend{{Name: "codex", Account: "main"}}
@@ -132,16 +143,16 @@ func quoting(t *testing.T) map[policy.Rule]View {
 }
 
 func TestEveryRuleHasAPage(t *testing.T) {
-	said := quoting(t)
+	quoted := quoting(t)
 	var b strings.Builder
 	n := 0
 	for _, rule := range rules(t) {
 		for _, state := range []State{Stopped, Waiting} {
-			if says := map[State]string{Stopped: rule.Words().Stops, Waiting: rule.Words().Waits}[state]; says == "" {
+			if words := map[State]string{Stopped: rule.Words().Stops, Waiting: rule.Words().Waits}[state]; words == "" {
 				continue
 			}
 			n++
-			f, ok := said[rule]
+			f, ok := quoted[rule]
 			if !ok {
 				f = noLoop(base())
 				crashed := over(1)
@@ -155,7 +166,7 @@ func TestEveryRuleHasAPage(t *testing.T) {
 			head, _, _ := strings.Cut(Comment(f), "<details>")
 			c := Checks(f)[0]
 			if strings.Contains(c.Title, "the reason that policy gave") {
-				t.Errorf("the page of %s says what policy did not", rule)
+				t.Errorf("the title of %s contains policy's reason", rule)
 			}
 			fmt.Fprintf(&b, "======== %s, %s: check run %q (%s %s)\n%s", rule, state, c.Title, c.Status, c.Conclusion, head)
 		}

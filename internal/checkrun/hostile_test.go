@@ -25,8 +25,8 @@ var (
 	suspicious = regexp.MustCompile(`(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\[\]]|://|www\.\S|\b[0-9a-f]{7,}\b|\\|[|~_]`)
 )
 
-// flaws lists what is wrong with a Markdown text of Pawl: its size, its characters, open blocks, and anything but plain
-// words outside of code.
+// flaws lists the errors in a Markdown text of Pawl: its size, forbidden characters, open blocks, and Markdown outside of
+// code.
 func flaws(page string) []string {
 	var out []string
 	if len(page) > maxBytes {
@@ -64,7 +64,7 @@ func flaws(page string) []string {
 	return out
 }
 
-// ownPull is how a lead refers to the pull request that Pawl opened.
+// ownPull matches a lead's reference to the pull request that Pawl opened.
 var ownPull = regexp.MustCompile(`^(?:\*\*Ready for review: #8\*\*|\*\*Next:\*\* review #8,)`)
 
 // lineFlaws checks a line outside of fences.
@@ -76,7 +76,7 @@ func lineFlaws(l string) []string {
 	bare = ownLink.ReplaceAllString(bare, "")
 	bare = ownPull.ReplaceAllString(bare, "")
 	if strings.HasPrefix(bare, "|") {
-		if n := strings.Count(bare, "|"); n < 7 || n > 10 { // columns that say nothing are left out
+		if n := strings.Count(bare, "|"); n < 7 || n > 10 { // empty columns are left out
 			return []string{fmt.Sprintf("a table row with %d pipes: %s", n, l)}
 		}
 		bare = strings.ReplaceAll(bare, "|", "")
@@ -179,20 +179,20 @@ func TestHostileTextStaysInert(t *testing.T) {
 	}
 }
 
-func TestSingleWordsStayWords(t *testing.T) {
+func TestRiskyWordsStayPlainText(t *testing.T) {
 	for _, word := range []string{
 		"@octocat", "@acme/team", "(@octocat)", "x@y.example", "#12", "GH-12", "acme/widgets#1", "acme/widgets@0f3c9a1", "0f3c9a1be4",
 		"https://evil.example", "www.evil.example", "[a](b)", "![a](b)", "<b>", "&commat;x", "&#64;x", "*a*", "_a_", "`", "``", "~~a~~", "$a$",
 		"a|b", `a\`, `\`, "---", "===", "1.", "1)", "-", "+", "*", ">", "#", "<!--pawl:end-->", "<!--\u00a0pawl:end -->", ":tada:", "JIRA-7",
 		"<!-\u200b- pawl:end -->", "a\u3164\ufe0f<!-- pawl:status -->b", "\u202e", "\x1b]8;;https://evil.example\x07a\x1b]8;;\x07", "\xff\xfe", "a\nb", "a\r\n\r\n# b", "</details>",
 	} {
-		for _, said := range []string{word, "before " + word + " after", word + ".", word + " " + word} {
-			for _, s := range []string{render.Prose(said), render.Code(said), render.Name(said)} {
+		for _, sentence := range []string{word, "before " + word + " after", word + ".", word + " " + word} {
+			for _, s := range []string{render.Prose(sentence), render.Code(sentence), render.Name(sentence)} {
 				if bad := append(lineFlaws(s), flaws(s)...); len(bad) > 0 {
-					t.Errorf("%q: %v", said, bad)
+					t.Errorf("%q: %v", sentence, bad)
 				}
 				if strings.Contains(s, "\n") || strings.Contains(s, blockEnd) {
-					t.Errorf("%q became %q", said, s)
+					t.Errorf("%q became %q", sentence, s)
 				}
 			}
 		}
@@ -270,7 +270,7 @@ func TestPullRequestLinksToTheThreadsPage(t *testing.T) {
 		f := hostile()
 		f.DetailsURL = "https://pawl.example/threads/acme/" + name + "/7"
 		if body := PullBody(f); !strings.Contains(body, "\n\n[all details of this thread]("+f.DetailsURL+")\n") {
-			t.Errorf("no whole link to the thread:\n%s", body)
+			t.Errorf("no complete link to the thread:\n%s", body)
 		}
 	}
 }

@@ -39,6 +39,8 @@ func unfinished(f View) bool {
 func leadTitle(f View) string {
 	a, ended := f.last()
 	switch {
+	case f.watches(), f.unwatched():
+		return render.Prose(Headline(f))
 	case f.State == Done && ended && a.Verification().Done():
 		return "Ready for review" + render.When(f.Pull > 0, fmt.Sprintf(": #%d", f.Pull))
 	case f.State == Failed:
@@ -114,7 +116,7 @@ func verifiedWords(f View, a Attempt, v *policy.Verified) string {
 	}
 }
 
-// passes ends the sentence that begins with the deciding command. Its test counts sum up all commands.
+// passes ends the sentence that begins with the deciding command.
 func passes(a Attempt) string {
 	commands := map[string]bool{}
 	for _, v := range a.Verify {
@@ -126,21 +128,22 @@ func passes(a Attempt) string {
 	return " passes"
 }
 
-// testCounts are the known numbers of tests that passed, that failed before, and that prove the change.
+// testCounts are the numbers of tests that passed in all commands, that failed before, and that prove the change.
+// Unknown numbers are left out.
 func testCounts(a Attempt) string {
 	ran := 0
 	for _, v := range a.Verify {
 		ran += v.PassedTests
 	}
-	said := render.Joined("; ",
+	summary := render.Joined("; ",
 		render.When(ran > 0, policy.Plural(ran, "test")),
 		render.When(len(a.Fixed()) > 0, fmt.Sprintf("%d failed before", len(a.Fixed()))),
 		render.When(a.ProvenBy() > 0, fmt.Sprintf("%d new fail without the change", a.ProvenBy())),
 	)
-	return render.When(said != "", " ("+said+")")
+	return render.When(summary != "", " ("+summary+")")
 }
 
-// spent is what attempts took and cost together.
+// spent is the total time and cost of attempts.
 func spent(all []Attempt) string {
 	if len(all) == 0 {
 		return ""
@@ -148,7 +151,7 @@ func spent(all []Attempt) string {
 	var took time.Duration
 	var tokens policy.Tokens
 	var cost *float64
-	more := "" // if attempts without a known price add to the cost
+	more := "" // "at least " if an attempt's price is unknown
 	for _, a := range all {
 		took += a.Duration
 		if a.CostUSD == nil && a.Tokens != (policy.Tokens{}) {
@@ -199,10 +202,12 @@ func outlook(f View) string {
 	return "**You can:** " + cmp.Or(can(f), "comment what to do.")
 }
 
-// next is what happens by itself, or what a reviewer should do; empty if the run needs a user's comment.
+// next says what happens next, or what a user does next; empty if the run stopped.
 func next(f View) string {
 	switch {
-	case f.State == Running && f.Run == 0:
+	case f.watches() && !f.attempting():
+		return f.Watch.next()
+	case f.unwatched(), f.State == Running && f.Run == 0:
 		return "comment `/pawl solve` to start Pawl on this thread."
 	case f.State == Running && f.Purpose != policy.ToChange:
 		return "Pawl posts the agent's answer as a comment. `/pawl stop` ends the attempt."
@@ -223,6 +228,8 @@ func waits(f View) string {
 	switch {
 	case f.Rule == policy.RuleProbe, f.Rule == policy.RuleCrowded:
 		return "Pawl checks again every few seconds. `/pawl stop` ends the work."
+	case f.Rule == policy.RuleNoNode:
+		return render.Prose(f.Hint) + " `/pawl stop` ends the work."
 	case f.Hint != "" && !f.Until.IsZero():
 		return "Pawl continues at " + render.Instant(f.Now, f.Until) + ". " + render.Prose(f.Hint)
 	case f.Until.IsZero():
@@ -231,7 +238,7 @@ func waits(f View) string {
 	return "Pawl continues at " + render.Instant(f.Now, f.Until) + "." + can
 }
 
-// can is what a user can do about a run that does not continue by itself.
+// can says what a user can do about a run that does not continue by itself.
 func can(f View) string {
 	switch {
 	case f.Hint != "":

@@ -29,7 +29,11 @@ func run(f View) forge.CheckRun {
 		c.Conclusion = conclusion(a)
 	}
 	p := &page{}
-	if a, ok := f.finished(); ok && f.describesCommit(a) {
+	if f.watches() {
+		f.Watch.show(&c, f)
+	} else if f.unwatched() {
+		c.Status, c.Conclusion = Completed, Neutral
+	} else if a, ok := f.finished(); ok && f.describesCommit(a) {
 		c.Conclusion, c.Title = conclusion(a), verdict(f, a)
 		p.sentence(render.When(c.Title != Headline(f), "The title describes this commit. Since then:"))
 	}
@@ -88,10 +92,13 @@ func (f View) foreignHead() bool {
 	return !slices.ContainsFunc(f.Attempts, func(a Attempt) bool { return a.Commit == f.Head || a.Base == f.Head })
 }
 
-// describesCommit reports whether the check run describes the finished commit and not the thread. A run in progress, a
-// configuration error and a failure of Pawl in the same run come first.
+// describesCommit reports whether the check run describes the finished commit instead of the thread's state. A run in
+// progress, a configuration error and a failure of Pawl in the same run are shown instead of the commit.
 func (f View) describesCommit(finished Attempt) bool {
 	if !f.over() || f.State == ConfigError {
+		return false
+	}
+	if f.State == Stopped && f.stopsWatch() { // the watch's end is about the commit, too
 		return false
 	}
 	return f.State != Failed || finished.Run != f.Run
@@ -103,7 +110,7 @@ func red(c thread.RedCheck) string {
 		render.When(c.Update, "; the branch needs the base's newer commits")
 }
 
-// appearance is a state at GitHub.
+// appearance is how GitHub shows a state.
 type appearance struct{ status, conclusion string }
 
 // shown is how the states look; an unknown state looks like Stopped. Only Pawl's own failures get the conclusion
@@ -128,6 +135,12 @@ var appearances = map[State]appearance{
 
 // Headline is the thread's state as plain text on one line.
 func Headline(f View) string {
+	switch {
+	case f.watches():
+		return f.Watch.title()
+	case f.unwatched():
+		return title("Not watched", render.Subject(f.Watch.Ended, maxTitle).String())
+	}
 	run := f.run()
 	switch f.State {
 	case Running:
@@ -182,10 +195,13 @@ func verdict(f View, a Attempt) string {
 }
 
 func stopReason(f View) string {
+	if f.Rule == policy.RuleStagnation && f.stopsWatch() {
+		return "not green after " + policy.Plural(f.Watch.Round, "round")
+	}
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
-	if slices.Contains([]policy.Rule{policy.RuleVerifyBroken, policy.RuleSetupFailed, policy.RuleDeclined, policy.RuleQuestion}, f.Rule) && len(f.Reasons) > 0 {
+	if slices.Contains([]policy.Rule{policy.RuleVerifyBroken, policy.RuleSetupFailed, policy.RuleDeclined, policy.RuleQuestion, policy.RuleNotGreen}, f.Rule) && len(f.Reasons) > 0 {
 		return render.Subject(f.Reasons[0].Text, maxTitle).String()
 	}
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
@@ -213,17 +229,17 @@ func ends(now, at time.Time, ended string) string {
 	return ", " + ended + render.Instant(now, at)
 }
 
-// evidence are the reasons on the first screen, without those in its lead.
+// evidence lists the reasons and facts below the lead, without reasons that the title repeats.
 func evidence(f View) []string {
 	if f.State == ConfigError {
 		return problems(f.Problems)
 	}
-	said := Headline(f)
+	headline := Headline(f)
 	all := f.reasons()
 	if f.State == Done && len(all) > 0 {
 		all = all[1:] // the attempt's outcome
 	}
-	news := slices.DeleteFunc(all, func(r string) bool { return strings.Contains(said, r) })
+	news := slices.DeleteFunc(all, func(r string) bool { return strings.Contains(headline, r) })
 	lines := append(reasons(news, 5), render.Prose(f.Like))
 	titled := slices.Contains(
 		[]policy.Rule{policy.RuleUsageLimit, policy.RuleLimitReset, policy.RuleLimitBreaker},
@@ -262,7 +278,8 @@ func answerLines(f View) (lines []string) {
 	return lines
 }
 
-// refused lists the hosts that were refused to the last attempt, by the setting that would allow them.
+// refused lists the hosts that the network policy refused to the last attempt, grouped by the setting that would allow
+// them.
 func refused(f View) string {
 	a, ok := f.last()
 	if !ok {
@@ -284,7 +301,7 @@ func refused(f View) string {
 	return strings.Join(lines, "\n")
 }
 
-// leftOpen is what the agent says it left out and, if the title does not show it, its question.
+// leftOpen lists the work that the agent says it left out and, if the title does not show it, its question.
 func leftOpen(a Attempt, asks bool) (lines []string) {
 	for _, words := range a.NotDone {
 		lines = append(lines, "the agent left out: "+render.Prose(words))

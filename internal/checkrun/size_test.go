@@ -58,7 +58,7 @@ func TestLongTextIsCutBetweenParts(t *testing.T) {
 	}
 }
 
-func TestTheBlockDoesNotDependOnTheTime(t *testing.T) {
+func TestPullBodyDoesNotDependOnTheTime(t *testing.T) {
 	f := cases()["waiting-for-reset"]
 	then := PullBody(f)
 	f.Now = f.Now.AddDate(0, 0, 3)

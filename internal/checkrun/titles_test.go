@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// titlesPage is docs/titles.md: what the check runs pawl and pawl/config may say, made from the rules and from ConfigFile.
+// titlesPage returns docs/titles.md: the possible titles of the check runs pawl and pawl/config.
 func titlesPage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -24,8 +24,8 @@ func titlesPage(t *testing.T) string {
 	slices.Sort(all)
 	f := noLoop(base())
 	f.Attempts, f.Reasons, f.Hint = []Attempt{over(1)}, nil, ""
-	b.WriteString("\n## Stopped\n\nThe conclusion is `action_required`, which blocks a merge only if the check is required. Its second line says what to change. " +
-		"Then the command above the table helps. Some titles show a command's or the agent's words, a count, or when a limit ends.\n")
+	b.WriteString("\n## Stopped\n\nThe conclusion is `action_required`, which blocks a merge only if the check is required. The summary says what to change. " +
+		"Then use the command in the table's heading. Some titles contain a command's or the agent's words, a count, or a limit's end.\n")
 	f.Problems = []thread.Problem{{}}
 	states := map[policy.Rule]State{policy.RuleConfigError: ConfigError, policy.RulePawlFailed: Failed}
 	for _, group := range []struct {
@@ -35,7 +35,7 @@ func titlesPage(t *testing.T) string {
 		{policy.HelpAny, "A comment, `/pawl retry` or `/pawl escalate`\n\nThe comment says what to do differently."},
 		{policy.HelpRetry, "`/pawl retry`\n\n`pawl_failed` has the conclusion `failure`."},
 		{policy.HelpResume, "`/pawl resume`"},
-		{policy.HelpNone, "What the second line says"},
+		{policy.HelpNone, "No command; see the summary"},
 	} {
 		fmt.Fprintf(&b, "\n### %s\n\ntitle | rule\n---|---\n", group.head)
 		for _, rule := range all {
@@ -77,11 +77,11 @@ func titlesPage(t *testing.T) string {
 		when string
 		f    View
 	}{
-		{"as the next row, and a new or changed test fails without the change", judged(policy.TestEvidence{Without: []policy.Verified{{Failing: []policy.Failing{{Name: "TestNew"}}}}})},
+		{"as in the next row, and a new or changed test fails without the change", judged(policy.TestEvidence{Without: []policy.Verified{{Failing: []policy.Failing{{Name: "TestNew"}}}}})},
 		{"all verify commands exited with 0 and tests were counted, also with the base's tests", verified(passed)},
-		{"all exited with 0, and a runner ran no test or none was recognised", verified(none)},
-		{"only tests fail that fail alike on the base", verified(known)},
-		{"the same, without a recognised runner", verified(text)},
+		{"all exited with 0, but a runner ran no test or no runner was recognised", verified(none)},
+		{"all failing tests also fail on the base", verified(known)},
+		{"a command fails as on the base, without a recognised runner", verified(text)},
 		{"the change fails with the base's tests", judged(policy.TestEvidence{AsTheyWere: []policy.Verified{{Command: passed.Command}}})},
 		{"fewer of the base's tests run than on the base", judged(policy.TestEvidence{Fewer: 2})},
 		{"tests changed, and verification takes longer than 10 minutes", judged(policy.TestEvidence{Skipped: "too long"})},
@@ -96,6 +96,10 @@ func titlesPage(t *testing.T) string {
 	nothing.State, nothing.Attempts = Done, nil
 	question.State, question.Purpose = Answered, policy.ToAnswer
 	plan.State, plan.Purpose = Planned, policy.ToPlan
+	watching, ready, unwatched := between, nothing, nothing
+	watching.Watch = Watch{Rounds: 5, Round: 2}
+	ready.Watch = Watch{Rounds: 5, Round: 2, Ready: true}
+	unwatched.State, unwatched.Run, unwatched.Watch = Running, 0, Watch{Ended: "ada ended the watch", Alone: true}
 	for _, c := range []struct {
 		when string
 		f    View
@@ -103,8 +107,11 @@ func titlesPage(t *testing.T) string {
 		{"an attempt runs, here the first, on the backend `codex`", running},
 		{"no attempt runs at the moment", between},
 		{"no request is open, and no attempt ran", nothing},
-		{"`/pawl ask` was answered; earlier work that did not pass keeps its conclusion", question},
-		{"`/pawl plan` made a plan; the same", plan},
+		{"`/pawl ask` was answered, without earlier work; earlier work keeps its check run", question},
+		{"`/pawl plan` made a plan, without earlier work", plan},
+		{"a [watched](verdicts.md#watching) pull request; in progress during a round", watching},
+		{"its required checks are green, and nothing conflicts; a verified head keeps its conclusion", ready},
+		{"the watch ended, and nothing else was asked for", unwatched},
 	} {
 		conclusion := "in progress"
 		if c := run(c.f).Conclusion; c != "" {
@@ -121,6 +128,6 @@ func titlesPage(t *testing.T) string {
 	return b.String()
 }
 
-func TestThePageOfTitlesIsMadeFromTheRules(t *testing.T) {
+func TestTitlesPageMatchesTheRules(t *testing.T) {
 	goldentest.Compare(t, "../../docs/titles.md", titlesPage(t))
 }

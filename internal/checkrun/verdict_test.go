@@ -27,28 +27,28 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		"waiting is in progress":                 {state(Waiting), 0, "in_progress"},
 		"verified work succeeds":                 {cases()["done"], 0, "completed success"},
 		"without a verify command it is neutral": {state(Done), 0, "completed neutral"},
-		"what failed before is neutral":          {cases()["done-as-before"], 0, "completed neutral"},
+		"failures as on the base are neutral":    {cases()["done-as-before"], 0, "completed neutral"},
 		"no test ran, which is neutral": {set(func(f *View) {
 			f.State, f.Attempts[0].Verify = Done, []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, NoTests: true}}
 		}), 0, "completed neutral"},
-		"what stops after verified work leaves it": {cases()["declined-on-verified-work"], 0, "completed success"},
-		"stopped asks":                        {cases()["verify-failed"], 0, "completed action_required"},
-		"Pawl's own failure fails":            {state(Failed), 0, "completed failure"},
-		"a configuration error asks":          {state(ConfigError), 0, "completed action_required"},
-		"no loop succeeds":                    {class("none"), 1, "completed success"},
-		"a repeated call is neutral":          {cases()["done-repeated-call"], 1, "completed neutral"},
-		"a mild loop is neutral":              {class("mild"), 1, "completed neutral"},
-		"a moderate loop fails":               {class("moderate"), 1, "completed failure"},
-		"a severe loop fails":                 {class("severe"), 1, "completed failure"},
-		"an unknown class claims nothing":     {class(""), 1, "in_progress"},
-		"severity waits for an attempt":       {none(Running), 1, "in_progress"},
-		"severity is queued in a wait":        {none(Waiting), 1, "queued"},
-		"severity never blocks unjudged":      {none(Stopped), 1, "completed neutral"},
-		"no stagnation succeeds":              {state(Done), 2, "completed success"},
-		"one similar attempt is neutral":      {set(func(f *View) { f.Stagnation.Similar = 1 }), 2, "completed neutral"},
-		"escalated stagnation asks":           {set(func(f *View) { f.Stagnation.Similar, f.Stagnation.Escalated = 2, true }), 2, "completed action_required"},
-		"stagnation never blocks unjudged":    {none(Failed), 2, "completed neutral"},
-		"stagnation waits for an attempt too": {none(Running), 2, "in_progress"},
+		"a stop keeps the verified work's conclusion": {cases()["declined-on-verified-work"], 0, "completed success"},
+		"stopped asks":                             {cases()["verify-failed"], 0, "completed action_required"},
+		"Pawl's own failure fails":                 {state(Failed), 0, "completed failure"},
+		"a configuration error asks":               {state(ConfigError), 0, "completed action_required"},
+		"no loop succeeds":                         {class("none"), 1, "completed success"},
+		"a repeated call is neutral":               {cases()["done-repeated-call"], 1, "completed neutral"},
+		"a mild loop is neutral":                   {class("mild"), 1, "completed neutral"},
+		"a moderate loop fails":                    {class("moderate"), 1, "completed failure"},
+		"a severe loop fails":                      {class("severe"), 1, "completed failure"},
+		"an unknown class claims nothing":          {class(""), 1, "in_progress"},
+		"severity waits for an attempt":            {none(Running), 1, "in_progress"},
+		"severity is queued in a wait":             {none(Waiting), 1, "queued"},
+		"severity without an attempt is neutral":   {none(Stopped), 1, "completed neutral"},
+		"no stagnation succeeds":                   {state(Done), 2, "completed success"},
+		"one similar attempt is neutral":           {set(func(f *View) { f.Stagnation.Similar = 1 }), 2, "completed neutral"},
+		"escalated stagnation asks":                {set(func(f *View) { f.Stagnation.Similar, f.Stagnation.Escalated = 2, true }), 2, "completed action_required"},
+		"stagnation without an attempt is neutral": {none(Failed), 2, "completed neutral"},
+		"stagnation waits for an attempt too":      {none(Running), 2, "in_progress"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Checks(c.facts)[c.check]
@@ -99,8 +99,8 @@ func TestCooldownNamesBackendRepositoryAndEnd(t *testing.T) {
 
 func TestWaitWithoutKnownEndSaysWhatItWaitsFor(t *testing.T) {
 	for rule, want := range map[policy.Rule]string{
-		policy.RuleProbe:   "Waiting: one attempt that tries the limited account first",
-		policy.RuleCrowded: "Waiting: a place among the attempts that may run at the same time",
+		policy.RuleProbe:   "Waiting: another attempt that tries the limited account first",
+		policy.RuleCrowded: "Waiting: a free slot for another attempt",
 		"of_tomorrow":      "Waiting: of tomorrow",
 	} {
 		f := limited(1)

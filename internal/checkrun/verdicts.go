@@ -12,7 +12,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Speaks reports whether a check run shows more than success or an unknown verdict. The check run pawl always does.
+// Speaks reports whether a check run shows more than success or an unknown verdict. It is always true for the check run
+// pawl.
 func Speaks(f View, name string) bool {
 	switch name {
 	case NameSeverity:
@@ -68,7 +69,7 @@ func severity(f View) forge.CheckRun {
 	return c
 }
 
-// conclusions lacks the unknown class, which has no conclusion.
+// conclusions has no row for the empty class: an attempt that was not judged has no conclusion.
 var conclusions = map[policy.Class]string{
 	policy.None:     Success,
 	policy.Mild:     Neutral,
@@ -119,7 +120,7 @@ func counted(e policy.Edits) string {
 // cooldown is the remaining cooldown of the backend, after a comma.
 func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
-// Cooldown describes the cooldown of an arm after edit loops.
+// Cooldown describes a backend's cooldown in a repository after edit loops.
 func Cooldown(c thread.Cooldown, now time.Time) string {
 	if c.Damage != "" {
 		return c.Damage
@@ -136,6 +137,9 @@ func Cooldown(c thread.Cooldown, now time.Time) string {
 // Window describes a reading of a usage window, with a forecast if it will be full before its reset.
 func Window(w policy.Window, now time.Time) string {
 	name := render.Line(w.Name, 40)
+	if w.ResetsAt.IsZero() {
+		return fmt.Sprintf("%s window: %.0f %% used, reset unknown; %s", name, 100*w.Used, lastSeen(w, now))
+	}
 	if !w.Current(now) {
 		return fmt.Sprintf("%s window: unknown since its reset; %s", name, lastSeen(w, now))
 	}
@@ -158,7 +162,7 @@ func severityOutlook(f View) []string {
 		return nil
 	case f.Runaway:
 		return []string{
-			"**Next:** this was the backend's third severe edit loop here within a week. Its cooldown here lasts until a user asks for an attempt; another backend may continue.",
+			"**Next:** this was the backend's third severe edit loop in this repository within a week. Its cooldown lasts until a user asks for an attempt; another backend may continue.",
 			"**You can:** read what its attempts did. `/pawl resume` ends the cooldown; `/pawl use BACKEND` takes another backend.",
 			grade,
 		}
@@ -213,7 +217,7 @@ func stagnation(f View) forge.CheckRun {
 			". If the next one is similar too, Pawl escalates.")
 	default:
 		c.Conclusion, c.Title = Success, "No stagnation"
-		p.sentence("The last attempt does not repeat another one.")
+		p.sentence("The last attempt does not repeat an earlier one.")
 	}
 	p.list(reasons(s.Reasons, 5)...)
 	p.list(stagnationOutlook(f, kind)...)

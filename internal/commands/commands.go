@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
@@ -33,6 +34,7 @@ const (
 	Retry  = "retry"
 	Stop   = "stop"
 	Resume = "resume"
+	Steer  = "steer"
 )
 
 // CannotError explains why a command changed nothing.
@@ -42,7 +44,7 @@ func (e CannotError) Error() string { return string(e) }
 
 // Cannot returns why a command about a thread would have no effect now, or empty.
 func Cannot(order string, s thread.State) string {
-	if !s.Tracked() {
+	if !s.Worked() {
 		return "Pawl was never asked to work here"
 	}
 	switch order {
@@ -50,6 +52,8 @@ func Cannot(order string, s thread.State) string {
 		return cannotStop(s)
 	case Retry, Resume:
 		return cannotGoOn(order, s)
+	case Steer:
+		return closedAtGitHub(s)
 	}
 	return notCarriedOut + order
 }
@@ -59,8 +63,8 @@ const notCarriedOut = "Pawl cannot carry out /pawl "
 
 // cannotGoOn is Cannot for a command that begins an attempt.
 func cannotGoOn(order string, s thread.State) string {
-	if closed := s.ClosedAtGitHub(); closed != "" {
-		return closed + "; reopen it first"
+	if closed := closedAtGitHub(s); closed != "" {
+		return closed
 	}
 	if _, running := s.Running(); running {
 		return "an attempt is running; stop it first"
@@ -72,6 +76,14 @@ func cannotGoOn(order string, s thread.State) string {
 		return "the work is done; retry makes one more attempt"
 	}
 	return ""
+}
+
+func closedAtGitHub(s thread.State) string {
+	closed := s.ClosedAtGitHub()
+	if closed == "" {
+		return ""
+	}
+	return closed + "; reopen it first"
 }
 
 func cannotInRun(order string, s thread.State) string {
@@ -98,6 +110,25 @@ func decided(s thread.State, action policy.Action) bool {
 // OnThread executes a command about a thread, or about the issue of Pawl's pull request. If it would have no effect,
 // the error is a CannotError.
 func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, by Actor) error {
+	return onThread(ctx, db, order, "", t, by)
+}
+
+// MaxText limits the text of a command on the pages, in bytes.
+const MaxText = 16 << 10
+
+// SteerThread is OnThread for a text. Without a running attempt the text is feedback.
+func SteerThread(ctx context.Context, db *store.Store, t thread.ID, text string, by Actor) error {
+	text = strings.TrimSpace(feedback.Visible(text))
+	switch {
+	case text == "":
+		return CannotError("the text is empty")
+	case len(text) > MaxText:
+		return CannotError(fmt.Sprintf("the text is longer than %d bytes", MaxText))
+	}
+	return onThread(ctx, db, Steer, text, t, by)
+}
+
+func onThread(ctx context.Context, db *store.Store, order, text string, t thread.ID, by Actor) error {
 	t, err := db.Resolve(ctx, t)
 	if err != nil {
 		return err
@@ -109,20 +140,21 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 	if why := Cannot(order, s); why != "" {
 		return CannotError(why)
 	}
-	return appendCommand(ctx, db, order, t, s, by)
+	return appendCommand(ctx, db, order, text, t, s, by)
 }
 
 // appendCommand appends a command. A repetition before the thread's next event has no effect.
-func appendCommand(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Actor) error {
+func appendCommand(ctx context.Context, db Log, order, text string, t thread.ID, s thread.State, by Actor) error {
 	f := thread.Feedback{
 		Source:  policy.FromButton,
 		Command: order,
+		Text:    text,
 		Number:  t.Number,
 		Reason:  fmt.Sprintf("%s %s", order, by.Where),
 		By:      feedback.Actor{ID: by.ID, Login: by.Login, Type: "User"},
 	}
 	e := thread.NewEvent{
-		Key:  fmt.Sprintf("order:%s:%d", order, s.Seq),
+		Key:  fmt.Sprintf("order:%s:%d%s", order, s.Seq, keyOf(text)),
 		Kind: thread.KindFeedback,
 		At:   by.At,
 		Data: f,
@@ -132,6 +164,14 @@ func appendCommand(ctx context.Context, db Log, order string, t thread.ID, s thr
 	}
 	_, err := db.Append(ctx, t, true, e)
 	return err
+}
+
+// keyOf distinguishes two texts of one command; empty for no text.
+func keyOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ":" + thread.Hash(text)
 }
 
 // PausedBy returns who paused a repository; nil if it is not paused.
@@ -215,7 +255,7 @@ func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Actor) (r
 	for _, t := range threads {
 		_, s, unread := thread.Load(ctx, db, t)
 		if unread == nil && stoppedByPause(s) {
-			unread = appendCommand(ctx, db, Resume, t, s, by)
+			unread = appendCommand(ctx, db, Resume, "", t, s, by)
 			if unread == nil {
 				resumed++
 			}
@@ -239,7 +279,7 @@ func CloseBreaker(ctx context.Context, db *store.Store, account string, by Actor
 		return err
 	}
 	closed := false
-	if _, told := breakers[account]; told {
+	if _, exists := breakers[account]; exists {
 		closed, err = db.CloseBreaker(ctx, account, event(thread.OperatedBreaker, account, by))
 	}
 	if err == nil && !closed {

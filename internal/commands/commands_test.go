@@ -62,7 +62,7 @@ func TestCommandWithoutEffectSaysWhy(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		log                 []event
-		retry, stop, resume string // the answer of each
+		retry, stop, resume string // the answer to each
 	}{
 		"nothing": {nil, "never asked", "never asked", "never asked"},
 		"asked":   {[]event{{thread.KindFeedback, asked}}, "on its way", "", "on its way"},
@@ -78,10 +78,10 @@ func TestCommandWithoutEffectSaysWhy(t *testing.T) {
 			for _, e := range c.log {
 				happened(t, db, issue, e.kind, e.data)
 			}
-			for order, want := range map[string]string{commands.Retry: c.retry, commands.Stop: c.stop, commands.Resume: c.resume} {
-				why := commands.Cannot(order, state(t, db, issue))
+			for command, want := range map[string]string{commands.Retry: c.retry, commands.Stop: c.stop, commands.Resume: c.resume} {
+				why := commands.Cannot(command, state(t, db, issue))
 				if (want == "") != (why == "") || !strings.Contains(why, want) {
-					t.Errorf("%s: %q, want %q", order, why, want)
+					t.Errorf("%s: %q, want %q", command, why, want)
 				}
 			}
 		})
@@ -106,7 +106,7 @@ func TestEveryCommandIsCarriedOut(t *testing.T) {
 	}
 }
 
-func TestCommandBecomesTheCommentsEvent(t *testing.T) {
+func TestCommandIsStoredLikeAComment(t *testing.T) {
 	db := open(t)
 	happened(t, db, issue, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
 	for range 2 { // like a double click
@@ -131,7 +131,7 @@ func TestCommandBecomesTheCommentsEvent(t *testing.T) {
 	}
 	var why commands.CannotError
 	if err := commands.OnThread(t.Context(), db, commands.Retry, issue, ada); !errors.As(err, &why) {
-		t.Errorf("a retry of what is on its way: %v", err)
+		t.Errorf("a retry of a pending request: %v", err)
 	}
 }
 
@@ -144,28 +144,32 @@ func TestUnpausedRepositoryContinues(t *testing.T) {
 	}
 	var why commands.CannotError
 	if _, err := commands.Unpause(t.Context(), db, "acme", "widgets", ada); !errors.As(err, &why) {
-		t.Errorf("what is not paused was unpaused: %v", err)
+		t.Errorf("a repository that is not paused was unpaused: %v", err)
 	}
 	if err := commands.Pause(t.Context(), db, "acme", "widgets", ada); err != nil {
 		t.Fatal(err)
 	}
-	if by, err := commands.PausedBy(t.Context(), db, "acme", "widgets"); err != nil || by == nil || by.By != "ada" || by.Where != "on the pages" {
-		t.Errorf("paused by %+v (%v)", by, err)
+	by, err := commands.PausedBy(t.Context(), db, "acme", "widgets")
+	if err != nil || by == nil {
+		t.Fatalf("the repository is not paused (%v)", err)
+	}
+	if by.By != "ada" || by.Where != "on the pages" {
+		t.Errorf("paused by %+v", by)
 	}
 	if err := commands.Pause(t.Context(), db, "acme", "widgets", ada); !errors.As(err, &why) {
-		t.Errorf("it was paused twice: %v", err)
+		t.Errorf("a paused repository was paused again: %v", err)
 	}
 	if n, err := commands.Unpause(t.Context(), db, "acme", "widgets", ada); err != nil || n != 1 {
-		t.Errorf("%d threads go on (%v), want the one that stopped for it", n, err)
+		t.Errorf("%d threads continue (%v), want the one that stopped for the pause", n, err)
 	}
 	if !state(t, db, issue).Open() || state(t, db, other).Open() {
-		t.Error("not the thread that stopped for it goes on")
+		t.Error("another thread than the one that stopped for the pause continues")
 	}
 	if by, err := commands.PausedBy(t.Context(), db, "acme", "widgets"); err != nil || by != nil {
 		t.Errorf("still paused by %+v (%v)", by, err)
 	}
 	if row, err := db.Threads(t.Context(), 10); err != nil || len(row) != 2 {
-		t.Errorf("%d threads are listed (%v); a repository's log is none", len(row), err)
+		t.Errorf("%d threads are listed (%v); a repository's log is not a thread", len(row), err)
 	}
 }
 
@@ -173,10 +177,10 @@ func TestBreakersAndDeliveriesAreLoggedByUser(t *testing.T) {
 	db := open(t)
 	var why commands.CannotError
 	if err := commands.CloseBreaker(t.Context(), db, "main", ada); !errors.As(err, &why) {
-		t.Errorf("a breaker that is not there was closed: %v", err)
+		t.Errorf("a missing breaker was closed: %v", err)
 	}
 	if _, err := commands.RetryDelivery(t.Context(), db, "a", ada); !errors.As(err, &why) {
-		t.Errorf("a delivery that is not there is tried again: %v", err)
+		t.Errorf("a missing delivery was retried: %v", err)
 	}
 	if _, err := db.Receive(t.Context(), thread.Delivery{GUID: "a", Event: "issues", Payload: []byte("{}"), ReceivedAt: at}); err != nil {
 		t.Fatal(err)
@@ -214,9 +218,9 @@ func TestServerUnpauseSparesPausedRepositories(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := commands.Lift(t.Context(), db, ada); err != nil || n != 1 || !state(t, db, thread.ID{Owner: "acme", Name: "one", Number: 1}).Open() {
-		t.Errorf("%d threads go on (%v), want the one of the other repository", n, err)
+		t.Errorf("%d threads continue (%v), want the other repository's one", n, err)
 	}
 	if n, err := commands.Unpause(t.Context(), db, "acme", "two", ada); err != nil || n != 1 {
-		t.Errorf("%d threads go on (%v), want the one that was left alone", n, err)
+		t.Errorf("%d threads continue (%v), want the paused repository's one", n, err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // plan is read from the environment at the first point.
 var plan = sync.OnceValue(func() *plans { return read(os.Getenv) })
 
-// plans holds what happens at this process's points.
+// plans holds the actions at this process's points.
 type plans struct {
 	mu          sync.Mutex
 	kill, pause *visit

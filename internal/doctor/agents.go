@@ -145,7 +145,7 @@ func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agen
 	if e.box == nil {
 		return nil // another finding reports a missing sandbox
 	}
-	said, err := e.ask(ctx, b)
+	output, err := e.ask(ctx, b)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return warning(
 			exe+" --version did not end in time",
@@ -154,14 +154,14 @@ func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agen
 	}
 	if err != nil {
 		return failed(
-			fmt.Sprintf("%s --version, run as in an attempt: %v", exe, err),
+			fmt.Sprintf("%s --version, run in the sandbox of an attempt: %v", exe, err),
 			v.Hint()+"; list the files that it needs outside /usr in sandbox.read_only",
 		)
 	}
-	order, judged := v.Judge(said)
+	order, judged := v.Judge(output)
 	switch {
 	case order == 0:
-		return ok(judged + ", run as in an attempt")
+		return ok(judged + "; it starts in the sandbox of an attempt")
 	case order < 0:
 		return failed(judged, v.Hint())
 	}

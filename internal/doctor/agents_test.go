@@ -52,7 +52,7 @@ func TestProviderFindings(t *testing.T) {
 	const list, prices = `{"data": [{"id": "gpt-5-2025-08-07"}]}`, "key: sk-the-key, prices: [{model: gpt-5, input: 1, output: 2}]"
 	for _, row := range []struct {
 		name   string
-		status int // 0 if nobody answers
+		status int // 0 if no server answers
 		body   string
 		edit   func(*clinic)
 		want   [4]string // state, check, words and hint
@@ -61,13 +61,13 @@ func TestProviderFindings(t *testing.T) {
 		{"a list without the model", 200, `{"data": [{"id": "gpt-4.1"}, {"id": "gpt-5-mini"}]}`, nil,
 			[4]string{Warning, "backend mine", "provider main does not list the model gpt-5", "gpt-4.1, gpt-5-mini"}},
 		{"a refusal", 401, `{}`, nil, [4]string{Failed, "provider main", "refuses the key: it answers 401", "for the key of provider main in the configuration"}},
-		{"a refusal of a variable's", 401, `{}`, func(c *clinic) {
+		{"a refused key from a variable", 401, `{}`, func(c *clinic) {
 			c.Setenv("MODEL_KEY", "sk-the-key")
 			c.replace("key: sk-the-key", `key: "${MODEL_KEY}"`)
 		}, [4]string{Failed, "provider main", "refuses the key: it answers 401", "create a new key there for MODEL_KEY (the key of provider main)"}},
 		{"no list", 404, `{}`, nil,
 			[4]string{Warning, "provider main", "lists no models, so the key could not be checked", "nothing to do"}},
-		{"a way elsewhere", 302, `{}`, nil, [4]string{Failed, "provider main", "302 Found", "base_url"}},
+		{"a redirect", 302, `{}`, nil, [4]string{Failed, "provider main", "302 Found", "base_url"}},
 		{"nobody", 0, "", nil, [4]string{Failed, "provider main", "connection refused", "base_url"}},
 		{"no budget", 200, list, nil, [4]string{Warning, "budget", "no attempt has a budget", "tokens_per_attempt"}},
 		{"a budget without prices", 200, list,
@@ -101,7 +101,7 @@ func TestProviderFindings(t *testing.T) {
 	}
 }
 
-// A CLI that npm installed in a user's own prefix, together with node, starts in the sandbox as in an attempt. It fails
+// A CLI starts in the sandbox if npm and node are installed in the user's own prefix. It fails
 // if it needs a file that agents cannot read.
 func TestCLIStartsAsInAnAttempt(t *testing.T) {
 	needs.All(t, "bubblewrap")
@@ -117,12 +117,12 @@ func TestCLIStartsAsInAnAttempt(t *testing.T) {
 	c.Setenv("TOOLS", "none")
 	c.replace("mode: none", "mode: auto")
 	c.replace(fmt.Sprintf("kind: codex, argv: [%q]", c.path("mine")), "kind: codex, env: [TOOLS]")
-	const starts = "version 0.169.0, run as in an attempt"
+	const starts = "version 0.169.0; it starts in the sandbox of an attempt"
 	c.finds(OK, "backend mine", starts, "")
 	c.must(os.Mkdir(c.path("elsewhere"), 0o755))
 	c.must(os.Rename(c.path(pkg+"/version"), c.path("elsewhere/version")))
 	c.must(os.Symlink(c.path("elsewhere/version"), c.path(pkg+"/version")))
-	c.finds(Failed, "backend mine", "--version, run as in an attempt: exit status 1", "sandbox.read_only")
+	c.finds(Failed, "backend mine", "--version, run in the sandbox of an attempt: exit status 1", "sandbox.read_only")
 	c.replace("mode: auto}", fmt.Sprintf("mode: auto, read_only: [%q]}", c.path("elsewhere")))
 	c.finds(OK, "backend mine", starts, "")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// TestMain lets the sandbox start the test binary in place of pawl.
+// TestMain lets the sandbox start the test binary instead of pawl.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand {
 		fmt.Fprintln(os.Stderr, sandbox.Inside(os.Args[2:]))
@@ -32,7 +32,7 @@ type clinic struct {
 	github *fakegithub.Server
 	dir    string
 	text   string // the configuration
-	repo   string // to be tried, too
+	repo   string // a repository to examine, too
 }
 
 // newClinic makes a configuration without failures: the fake GitHub knows the App, a database exists, and the only
@@ -139,17 +139,17 @@ func (c *clinic) finds(state, check, words, hint string) {
 		if f.State == state && f.Check == check && strings.Contains(f.Text, words) && strings.Contains(f.Hint, hint) {
 			found++
 		}
-		if said := f.Text + f.Hint; strings.Contains(said, webhookSecret) || strings.Contains(said, key) {
-			c.Errorf("a secret is shown: %s", said)
+		if text := f.Text + f.Hint; strings.Contains(text, webhookSecret) || strings.Contains(text, key) {
+			c.Errorf("a secret is shown: %s", text)
 		}
 		if f.State == Failed && f.Hint == "" {
 			c.Errorf("no hint says what to do: %+v", f)
 		}
 	}
 	if found != 1 {
-		var said strings.Builder
-		Print(&said, all)
-		c.Errorf("%d findings, want one: %s %s with %q and the hint %q:\n%s", found, state, check, words, hint, &said)
+		var list strings.Builder
+		Print(&list, all)
+		c.Errorf("%d findings, want one: %s %s with %q and the hint %q:\n%s", found, state, check, words, hint, &list)
 	}
 }
 

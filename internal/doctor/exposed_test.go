@@ -38,14 +38,14 @@ func TestSecretsReadableByEveryoneAreReported(t *testing.T) {
 			Warning, "secrets", "can read ", "chmod o-rwx "},
 		{"its key is named", func(c *clinic) { c.configured(0o644) },
 			Warning, "secrets", "pawl.yml, which holds github.app.webhook_secret", ""},
-		{"a configuration that holds none", func(c *clinic) {
+		{"a configuration without secrets", func(c *clinic) {
 			fromVariables(c)
 			c.configured(0o644)
 		}, OK, "secrets", none, ""},
 		{"a configuration that everybody can change", func(c *clinic) { c.configured(0o602) },
 			Warning, "secrets", "can change ", "chmod o-rwx "},
 		{"the group is the operator's", func(c *clinic) { c.configured(0o660) }, OK, "secrets", none, ""},
-		{"a folder that nobody can enter", func(c *clinic) {
+		{"a folder closed to other users", func(c *clinic) {
 			c.configured(0o644)
 			c.must(os.Chmod(c.dir, 0o750))
 		}, OK, "secrets", none, ""},

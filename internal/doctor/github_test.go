@@ -62,7 +62,7 @@ func TestFailedSignInIsExplained(t *testing.T) {
 		}, Failed, "github", "401 Unauthorized", "the private key must belong to that App"},
 		{"the id of another App", func(c *clinic) { c.replace("integration_id: 1", "integration_id: 2") },
 			Failed, "github", "404 Not Found", "github.app.integration_id is 2: it must be the App ID"},
-		{"nobody at the address", func(c *clinic) { c.must(c.github.Close()) },
+		{"no server at the address", func(c *clinic) { c.must(c.github.Close()) },
 			Failed, "github", "connection refused", "whether this machine reaches it"},
 		{"another server at the address", func(c *clinic) { c.replace("/api/v3", "/") },
 			Failed, "github", "GET", "v3_api_url"},
@@ -80,7 +80,7 @@ func TestAppPermissionFindings(t *testing.T) {
 		found []Finding
 		want  []Finding
 	}{
-		"all of it": {granted(func(map[string]string) {}).permissions(t.Context()), ok("the App has all permissions that it needs")},
+		"every permission": {granted(func(map[string]string) {}).permissions(t.Context()), ok("the App has all permissions that it needs")},
 		"a permission that is missing": {
 			granted(func(p map[string]string) { p["checks"] = "read"; delete(p, "pull_requests") }).permissions(t.Context()),
 			failed("the App lacks checks: write, pull_requests: write", "grant them in the App's settings"+accept),
@@ -90,7 +90,7 @@ func TestAppPermissionFindings(t *testing.T) {
 			append(warning("the App lacks actions: read, so no agent gets the logs of failing jobs", "grant it in the App's settings"+accept),
 				ok("the App has all permissions that it needs")...),
 		},
-		"a permission that is too much": {
+		"an unneeded permission": {
 			granted(func(p map[string]string) { p["workflows"] = "write" }).workflows(t.Context()),
 			warning("the App has the permission workflows, so an agent could change workflows that run with the repository's secrets",
 				"remove it in the App's settings"),
@@ -138,7 +138,7 @@ func TestSigningKeyFindings(t *testing.T) {
 	c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: key")
 	key := c.path("key")
 	makes := func(passphrase string) {
-		_ = os.Remove(key) // where there is one
+		_ = os.Remove(key) // if there is one
 		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", key).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

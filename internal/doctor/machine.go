@@ -18,11 +18,11 @@ import (
 
 func (e *exam) servers(context.Context) (all []Finding) {
 	for _, s := range server.Running(e.cfg.DataDir) {
-		said, do := s.Text()
+		problem, do := s.Text()
 		if do == "" {
-			all = append(all, ok(said)...)
+			all = append(all, ok(problem)...)
 		} else {
-			all = append(all, warning(said, do)...)
+			all = append(all, warning(problem, do)...)
 		}
 	}
 	return all

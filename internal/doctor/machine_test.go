@@ -26,15 +26,15 @@ func TestMachineFindings(t *testing.T) {
 			c.only("sh", "cat")
 			c.prints("bin/git", "git version 2.37.7", 0)
 		}, Failed, "git", "git version 2.37.7 is too old", "2.38 or newer"},
-		{"a git of its own kind", func(c *clinic) {
+		{"a git with an unknown version format", func(c *clinic) {
 			c.only("sh", "cat")
 			c.prints("bin/git", "jujutsu", 0)
 		}, Warning, "git", `it printed "jujutsu"`, "2.38 or newer"},
 		{"no database yet", func(c *clinic) { c.must(os.Remove(c.path("pawl.db"))) }, OK, "database", "not created yet", ""},
-		{"a file that is no database", func(c *clinic) {
+		{"a file that is not a database", func(c *clinic) {
 			c.write("pawl.db", "this is a letter to my aunt, and it is long enough")
 		}, Failed, "database", "pawl.db", "correct database"},
-		{"no PostgreSQL there", func(c *clinic) {
+		{"no PostgreSQL at the address", func(c *clinic) {
 			c.replace("sqlite:pawl.db", "postgres://pawl:secret-of-the-database@127.0.0.1:1/pawl")
 		}, Failed, "database", "connection refused", "correct database"},
 	})
@@ -50,7 +50,7 @@ func TestUnwritableFolderIsReported(t *testing.T) {
 	}
 	found := make(chan []Finding)
 	go func() {
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked
 		const nobody, same = 65534, ^uintptr(0)
 		if os.Geteuid() == 0 {
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SETREUID, nobody, same, 0)

@@ -52,7 +52,38 @@ func (e *exam) repository(ctx context.Context) []Finding {
 	if err != nil {
 		return failed(err.Error(), advice(err, "check that this machine reaches GitHub, and the disk below "+dir))
 	}
-	return append(ok(repo.FullName()+" is fetched"), tried(g, refused, time.Since(began))...)
+	all := append(ok(repo.FullName()+" is fetched"), tried(g, refused, time.Since(began))...)
+	if g == nil {
+		return all
+	}
+	return append(all, e.placed(ctx, g.Effective.Environment.RunsOn)...)
+}
+
+// placed checks that this server or a running one has the labels that the repository's attempts need.
+func (e *exam) placed(ctx context.Context, labels []string) []Finding {
+	self := policy.Node{Labels: e.cfg.Node.Labels, Agents: e.cfg.Workers > 0}
+	if len(labels) == 0 || self.Serves(labels) {
+		return nil
+	}
+	others, err := e.nodes(ctx)
+	d := policy.Elsewhere(labels, others)
+	switch {
+	case err != nil:
+		return named("runs_on", failed(err.Error(), "correct database in the configuration"))
+	case d.Rule == policy.RuleNoNode:
+		return named("runs_on", failed(d.Reasons.String(), "start a server with these node.labels, or remove them from "+config.RepoFile))
+	}
+	return named("runs_on", ok("a running server has the labels "+strings.Join(labels, ", ")))
+}
+
+// nodes lists the servers that run on the configured database.
+func (e *exam) nodes(ctx context.Context) ([]policy.Node, error) {
+	db, err := store.Open(ctx, e.cfg.Database.DSN(), store.Options{Access: store.Reading})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return db.Nodes(ctx, "")
 }
 
 // advice returns the hint of GitHub's refusal; for other errors, and if GitHub found nothing, it returns otherwise.

@@ -26,7 +26,7 @@ func newWard(t *testing.T, files map[string]string) *clinic {
 }
 
 func TestRepositoryFindings(t *testing.T) {
-	// Scripts print what go test prints: real runs would compile the standard library anew for each case.
+	// Scripts print what go test prints: real runs would compile the standard library for each case.
 	const (
 		red   = `printf -- '--- FAIL: TestOne (0.00s)\nFAIL\nFAIL\tw\t0.01s\n'; exit 1`
 		green = `printf -- '--- PASS: TestOne (0.00s)\nPASS\nok  \tw\t0.01s\n'`
@@ -37,23 +37,23 @@ func TestRepositoryFindings(t *testing.T) {
 		files map[string]string
 		want  []string // findings, as state|check|words
 	}{
-		{"whose file is wrong", map[string]string{config.RepoFile: "verify: 3\nwrong: 1\n"},
+		{"an invalid file", map[string]string{config.RepoFile: "verify: 3\nwrong: 1\n"},
 			[]string{"failed|pawl.yml|.github/pawl.yml:1: verify", "failed|pawl.yml|.github/pawl.yml:2: wrong"}},
-		{"without a file and a setup", map[string]string{"package-lock.json": "{}\n"}, []string{
+		{"neither a file nor a setup", map[string]string{"package-lock.json": "{}\n"}, []string{
 			"warning|pawl.yml|is not on the default branch",
 			"warning|setup|npm ci is the usual command for package-lock.json",
 			"warning|verify|no verify commands",
 		}},
-		{"whose setup fails",
+		{"a failing setup",
 			map[string]string{config.RepoFile: "environment: {setup: [\"echo no network; exit 3\"]}\nverify: [\"true\"]\n"},
 			[]string{"ok|pawl.yml|no error", "failed|setup|exit code 3; it printed no network"}},
-		{"whose verify command cannot work", map[string]string{config.RepoFile: "verify: [no-such-tool]\n"},
+		{"a verify command that cannot work", map[string]string{config.RepoFile: "verify: [no-such-tool]\n"},
 			[]string{"failed|verify|no-such-tool cannot work here: exit code 127"}},
-		{"that is red", map[string]string{"test.sh": red, "go.mod": gomod, config.RepoFile: "verify: [sh test.sh]\n"}, []string{
+		{"a failing default branch", map[string]string{"test.sh": red, "go.mod": gomod, config.RepoFile: "verify: [sh test.sh]\n"}, []string{
 			"warning|setup|go mod download is the usual command for go.mod",
 			"warning|verify|sh test.sh fails on the default branch with exit code 1: w TestOne",
 		}},
-		{"that is well", map[string]string{"test.sh": green, "go.mod": gomod,
+		{"no problem", map[string]string{"test.sh": green, "go.mod": gomod,
 			config.RepoFile: "environment: {setup: [\"test -f go.mod\"]}\nverify: [sh test.sh]\n"}, []string{
 			"ok|repository|acme/widgets is fetched",
 			"ok|setup|1 command ended with exit code 0",
@@ -81,6 +81,12 @@ func TestRepositoryFindings(t *testing.T) {
 	}
 }
 
+func TestRepositoryThatNeedsAnotherServerIsReported(t *testing.T) {
+	c := newWard(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "environment: {runs_on: [gpu]}\n"})
+	c.repo = "acme/widgets"
+	c.finds(Failed, "runs_on", "no running server takes attempts that need the labels gpu", "start a server with these node.labels")
+}
+
 func TestUnreachableRepositoryIsReported(t *testing.T) {
 	c := newWard(t, map[string]string{"a.txt": "one\n"})
 	c.must(c.github.AddRepo(t.Context(), "other/widgets", map[string]string{"a.txt": "one\n"}))
@@ -92,5 +98,5 @@ func TestUnreachableRepositoryIsReported(t *testing.T) {
 		Message: "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource."})
 	c.finds(Failed, "repository", "IP allow list", "let this server's address into the organization's IP allow list")
 	c.repo = "acme/..%2Fwidgets"
-	c.finds(Failed, "repository", "not a name that GitHub gives", "or correct the name")
+	c.finds(Failed, "repository", "not a valid GitHub name", "or correct the name")
 }

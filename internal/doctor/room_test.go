@@ -38,6 +38,6 @@ func TestTooLowLimitsAreReported(t *testing.T) {
 	}
 	c.Sandbox.Memory, c.Sandbox.PIDs = 0, 0
 	if all := (Room{Memory: 1, PIDs: 1}).tooSmall(RoomFor(c)); all != nil {
-		t.Errorf("without limits of the sandbox nobody knows what is needed: %v", all)
+		t.Errorf("without limits of the sandbox the needs are unknown: %v", all)
 	}
 }

@@ -86,9 +86,9 @@ func TestStartReportsARefusedAppAtOnce(t *testing.T) {
 		edit  func(*clinic)
 		words string // empty if nothing is logged
 	}{
-		"another id":   {func(c *clinic) { c.replace("integration_id: 1", "integration_id: 99") }, "github.app.integration_id is 99"},
-		"nobody there": {func(c *clinic) { c.must(c.github.Close()) }, ""},
-		"all is well":  {func(*clinic) {}, ""},
+		"another id":               {func(c *clinic) { c.replace("integration_id: 1", "integration_id: 99") }, "github.app.integration_id is 99"},
+		"no server at the address": {func(c *clinic) { c.must(c.github.Close()) }, ""},
+		"no problem":               {func(*clinic) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClinic(t, nil)
@@ -97,7 +97,7 @@ func TestStartReportsARefusedAppAtOnce(t *testing.T) {
 			s := &start{exam: newExam(c.configuration(), web.Build{}), log: zerolog.New(&log)}
 			s.refused(t.Context())
 			if !strings.Contains(log.String(), row.words) || (log.Len() > 0) != (row.words != "") {
-				t.Errorf("the log does not say %q alone:\n%s", row.words, &log)
+				t.Errorf("the log does not contain exactly %q:\n%s", row.words, &log)
 			}
 		})
 	}

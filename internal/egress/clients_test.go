@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestMain lets the sandbox start this test as the program that makes listeners inside.
+// TestMain lets the sandbox start this test binary as the program that listens inside.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand {
 		fmt.Fprintln(os.Stderr, sandbox.Inside(os.Args[2:]))
@@ -29,9 +29,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestClientsFindTheirWay has the programs of people, in the sandbox with a network of its own, ask a server of TLS that
-// they can reach by the proxy alone. It answers nothing of use: what counts is what it was asked.
-func TestClientsFindTheirWay(t *testing.T) {
+// Users' programs run in a sandbox with its own network and request a TLS server that is reachable only through the proxy.
+// The server answers 404 to all of them: only the received requests are checked.
+func TestPackageManagersUseTheProxy(t *testing.T) {
 	needs.All(t, "bubblewrap")
 	box, err := sandbox.New(t.Context(), sandbox.Auto)
 	if err == nil {
@@ -103,13 +103,13 @@ func TestClientsFindTheirWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			go io.Copy(io.Discard, p.Stdout())
-			said, _ := io.ReadAll(p.Stderr())
+			stderr, _ := io.ReadAll(p.Stderr())
 			p.Wait()
 			traffic := proxy.Close()
 			mu.Lock()
 			defer mu.Unlock()
 			if all := strings.Join(asked, "\n"); !strings.Contains(all, c.want) {
-				t.Errorf("the server was asked for %q, want %s; refused %q\n%s", all, c.want, traffic.Refused, said)
+				t.Errorf("the server got requests for %q, want %s; refused %q\n%s", all, c.want, traffic.Refused, stderr)
 			}
 			asked = nil
 		})

@@ -2,7 +2,7 @@
 // programs reach the names on a list, at the listed ports, and nothing else.
 //
 // A name has one form, in which it is judged and dialled; the host resolves it after it was judged. Each address is
-// checked right before the connection: none of a private network, of this machine or of a cloud's metadata, unless
+// checked right before the connection. Private networks, this machine and a cloud's metadata are refused, unless
 // the operator names the network. A CONNECT tunnel must be TLS for CONNECT's name. Plain HTTP is judged per
 // request.
 //

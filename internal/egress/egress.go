@@ -31,9 +31,9 @@ const (
 	idleTime   = 2 * time.Minute
 	dialTime   = 15 * time.Second
 	maxHeader  = 64 << 10 // bytes
-	// maxConns limits one program's connections; package managers open some tens.
+	// maxConns limits one program's connections; package managers open dozens.
 	maxConns = 256
-	// maxRefused limits the reported names of one program; maxName, each name in bytes.
+	// maxRefused limits one program's reported names; maxName limits a name's bytes.
 	maxRefused = 20
 	maxName    = 100
 )
@@ -42,7 +42,7 @@ type Options struct {
 	Allow []policy.HostRule
 	// Private networks may be reached through listed names although they are not public.
 	Private []netip.Prefix
-	// Download limits the bytes from all hosts together; zero is no limit.
+	// Download limits the bytes from all hosts together; zero means no limit.
 	Download int64
 	// Where names the list in refusals, such as "network.agent".
 	Where string
@@ -67,8 +67,8 @@ type Proxy struct {
 }
 
 type Traffic struct {
-	Sent, Received int64 // bytes without the protocols below TCP
-	// Refused lists refused names, sorted, as HOST:PORT, with any reason other than the list.
+	Sent, Received int64 // bytes of TCP payload
+	// Refused lists HOST:PORT, sorted, with the reason unless it is just not on the list.
 	Refused []string
 }
 
@@ -146,7 +146,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // spent returns the refusal after the download limit.
 func (p *Proxy) spent() refusal {
-	return refusal{fmt.Sprintf("would bring more than the %s that network.download allows", humanize.IBytes(uint64(p.Download)))}
+	return refusal{fmt.Sprintf("would exceed the %s that network.download allows", humanize.IBytes(uint64(p.Download)))}
 }
 
 // judge returns the canonical form of an allowed name and port. usual is the default port.
@@ -204,11 +204,11 @@ func (p *Proxy) forget(c net.Conn) {
 func (p *Proxy) fail(w http.ResponseWriter, asked string, err error) {
 	if r, ok := errors.AsType[refusal](err); ok {
 		name := p.note(asked, r)
-		said := fmt.Sprintf("Pawl refuses %s: it is not in %s of the configuration.", name, p.Where)
+		message := fmt.Sprintf("Pawl refuses %s: it is not in %s of the configuration.", name, p.Where)
 		if r.why != "" {
-			said = fmt.Sprintf("Pawl refuses %s: it %s.", name, r.why)
+			message = fmt.Sprintf("Pawl refuses %s: it %s.", name, r.why)
 		}
-		http.Error(w, said, http.StatusForbidden)
+		http.Error(w, message, http.StatusForbidden)
 		return
 	}
 	http.Error(w, fmt.Sprintf("Pawl could not reach %s: %v", named(asked), err), http.StatusBadGateway)

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// names is a resolver that knows some names.
+// names returns a resolver that knows only some names.
 func names(t *testing.T, known map[string]string) *net.Resolver {
 	t.Helper()
 	return &net.Resolver{PreferGo: true, Dial: egresstest.Dialer(t, func(name string) []netip.Addr {
@@ -34,10 +34,10 @@ func names(t *testing.T, known map[string]string) *net.Resolver {
 	})}
 }
 
-// stand is a proxy before two servers of this machine, which are example.com: one of TLS, one of plain HTTP.
+// stand is a proxy for two local servers, both called example.com: one with TLS, one with plain HTTP.
 type stand struct {
 	*Proxy
-	address    string // of the proxy
+	address    string // the proxy's
 	tls, plain *httptest.Server
 	roots      *x509.CertPool
 	tlsPort    string
@@ -53,7 +53,7 @@ func newStand(t *testing.T, known map[string]string, allow ...string) *stand {
 	s := &stand{tls: httptest.NewTLSServer(answer), plain: httptest.NewServer(answer), roots: x509.NewCertPool()}
 	t.Cleanup(s.tls.Close)
 	t.Cleanup(s.plain.Close)
-	s.roots.AddCert(s.tls.Certificate()) // which is for example.com, too
+	s.roots.AddCert(s.tls.Certificate()) // it is valid for example.com, too
 	_, s.tlsPort, _ = net.SplitHostPort(s.tls.Listener.Addr().String())
 	_, s.plainPort, _ = net.SplitHostPort(s.plain.Listener.Addr().String())
 	o := Options{Where: "network.agent", Resolver: names(t, known), Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
@@ -75,7 +75,7 @@ func newStand(t *testing.T, known map[string]string, allow ...string) *stand {
 	return s
 }
 
-// client asks by the proxy, with a name in TLS that may differ from the URL's.
+// client uses the proxy. The name in TLS is inside, or the URL's if inside is empty.
 func (s *stand) client(inside string) *http.Client {
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: s.address}),
@@ -98,8 +98,8 @@ func (s *stand) raw(t *testing.T, text string) string {
 		return err.Error()
 	}
 	defer r.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(r.Body, 500))
-	return r.Status + " " + string(said)
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 500))
+	return r.Status + " " + string(body)
 }
 
 func get(t *testing.T, c *http.Client, url string) string {
@@ -113,7 +113,7 @@ func get(t *testing.T, c *http.Client, url string) string {
 	return fmt.Sprintf("%d %s", r.StatusCode, b)
 }
 
-func TestAListedNameIsReachedAndCounted(t *testing.T) {
+func TestListedHostIsReachedAndItsBytesCounted(t *testing.T) {
 	s := newStand(t, map[string]string{"example.com": "127.0.0.1"}, "example.com:TLS", "example.com:PLAIN")
 	c := s.client("")
 	if got := get(t, c, "https://example.com:"+s.tlsPort+"/"); got != "200 GET example.com:"+s.tlsPort+" " {
@@ -145,21 +145,21 @@ func TestDownloadIsLimited(t *testing.T) {
 		for i := range 5 { // the server answers with what it gets
 			c := s.client("")
 			r, err := c.Post([]string{"https://example.com:" + s.tlsPort, "http://example.com:" + s.plainPort}[i%2]+"/", "text/plain", strings.NewReader(large))
-			said, whole := []byte(nil), false
+			body, whole := []byte(nil), false
 			if err == nil {
-				said, err = io.ReadAll(r.Body)
+				body, err = io.ReadAll(r.Body)
 				r.Body.Close()
-				whole = r.StatusCode == http.StatusOK && strings.Contains(string(said), large)
+				whole = r.StatusCode == http.StatusOK && strings.Contains(string(body), large)
 			}
 			if want := !bounded || i < 2; whole != want {
-				t.Errorf("bounded %t: answer %d has %d bytes, %v", bounded, i+1, len(said), err)
+				t.Errorf("bounded %t: answer %d has %d bytes, %v", bounded, i+1, len(body), err)
 			}
 			c.CloseIdleConnections()
 		}
 		got := s.Close()
-		if told := slices.ContainsFunc(got.Refused, func(r string) bool {
-			return strings.Contains(r, " (would bring more than the 293 KiB that network.download allows)")
-		}); told != bounded || bounded && got.Received > 400_000 {
+		if reported := slices.ContainsFunc(got.Refused, func(r string) bool {
+			return strings.Contains(r, " (would exceed the 293 KiB that network.download allows)")
+		}); reported != bounded || bounded && got.Received > 400_000 {
 			t.Errorf("bounded %t: %+v", bounded, got)
 		}
 	}
@@ -189,7 +189,7 @@ func TestUnlistedHostIsRefusedWithAMessage(t *testing.T) {
 	}
 }
 
-func TestNoAddressIsReachedByItsDigits(t *testing.T) {
+func TestIPAddressesAreRefused(t *testing.T) {
 	s := newStand(t, nil, "*.example.com:443")
 	for _, target := range []string{
 		"[::ffff:7f00:1]:443", "[64:ff9b::7f00:1]:443", "[64:ff9b:1::7f00:1]:443", "[2002:7f00:1::]:443", "[::127.0.0.1]:443", "[fe80::1%25lo]:443",
@@ -202,8 +202,8 @@ func TestNoAddressIsReachedByItsDigits(t *testing.T) {
 	}
 }
 
-// A connection that is kept may ask for something else each time, and name another host in a header.
-func TestEachPlainRequestIsJudged(t *testing.T) {
+// Each request on a kept connection may name another host, in its URL or in its header.
+func TestEachPlainRequestIsChecked(t *testing.T) {
 	s := newStand(t, map[string]string{"example.com": "127.0.0.1", "other.example.com": "127.0.0.1"}, "example.com:PLAIN")
 	c, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -238,7 +238,7 @@ func TestTunnelNameMustMatchTheRequest(t *testing.T) {
 	for inside, want := range map[string]bool{"example.com": true, "EXAMPLE.com": true, "other.example.com": false, "example.com.evil.org": false} {
 		got := get(t, s.client(inside), "https://example.com:"+s.tlsPort+"/")
 		if strings.HasPrefix(got, "200") != want {
-			t.Errorf("inside %s: %s", inside, got)
+			t.Errorf("TLS name %s: %s", inside, got)
 		}
 	}
 	for _, first := range []string{"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n", "SSH-2.0-x\r\n", "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"} {
@@ -248,7 +248,7 @@ func TestTunnelNameMustMatchTheRequest(t *testing.T) {
 		}
 	}
 	want := []string{
-		"example.com:" + s.tlsPort + " (is asked for without TLS that names it)",
+		"example.com:" + s.tlsPort + " (has a tunnel without TLS for this name)",
 	}
 	if got := s.Close().Refused; !slices.Equal(got, want) {
 		t.Errorf("refused %q, want %q", got, want)
@@ -270,8 +270,8 @@ func TestOnlyPublicAddressesAreReached(t *testing.T) {
 	}
 }
 
-// A listed name whose owner lets it lead to this machine or its network.
-func TestANameThatLeadsInsideIsRefused(t *testing.T) {
+// The owner of a listed name lets it resolve to this machine or its network.
+func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
 	known := map[string]string{"nat64.example.com": "64:ff9b::a9fe:a9fe", "sixtofour.example.com": "2002:a9fe:a9fe::1", "meta.example.com": "169.254.169.254", "six.example.com": "::1", "mapped.example.com": "::ffff:10.1.2.3", "lan.example.com": "10.1.2.3", "zero.example.com": "0.0.0.0"}
 	s := newStand(t, known, "*.example.com:TLS", "*.example.com:PLAIN")
 	for name := range known {
@@ -288,24 +288,24 @@ func TestANameThatLeadsInsideIsRefused(t *testing.T) {
 	for _, a := range list {
 		ip, _ := netip.AddrFromSlice(a.(*net.IPNet).IP)
 		if !own(ip.Unmap()) {
-			t.Errorf("%s is not known as this machine's", ip)
+			t.Errorf("%s is not taken for this machine's address", ip)
 		}
 	}
 	if own(netip.MustParseAddr("1.1.1.1")) {
-		t.Error("1.1.1.1 is this machine's")
+		t.Error("1.1.1.1 is taken for this machine's address")
 	}
 }
 
-// The owner of a listed name changes its address between two requests, or redirects to an address inside.
-func TestANameThatIsReboundOrRedirectsLeadsNowhereInside(t *testing.T) {
+// The owner of a listed name changes its address between two requests, or redirects to a private address.
+func TestReboundOrRedirectedNameReachesNoPrivateAddress(t *testing.T) {
 	known := map[string]string{"example.com": "127.0.0.1"}
 	s := newStand(t, known, "example.com:TLS", "example.com:PLAIN")
-	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the address inside was reached") }))
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the private address was reached") }))
 	t.Cleanup(inside.Close)
 	s.plain.Config.Handler = http.RedirectHandler(strings.Replace(inside.URL, "127.0.0.1", "127.0.0.2", 1), http.StatusFound)
 	at := "http://example.com:" + s.plainPort + "/"
 	if got := get(t, s.client(""), at); !strings.HasPrefix(got, "403") {
-		t.Errorf("a redirect to an address inside: %s", got)
+		t.Errorf("a redirect to a private address: %s", got)
 	}
 	s.plain.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
 	if got := get(t, s.client(""), at); !strings.HasPrefix(got, "200") {
@@ -318,7 +318,7 @@ func TestANameThatIsReboundOrRedirectsLeadsNowhereInside(t *testing.T) {
 	}
 }
 
-func TestAPublicAddressOfThisMachineIsRefused(t *testing.T) {
+func TestThisMachinesPublicAddressIsRefused(t *testing.T) {
 	p := New(Options{})
 	here := netip.MustParseAddr("140.82.121.3")
 	p.own = func(ip netip.Addr) bool { return ip == here }
@@ -344,8 +344,8 @@ func TestRefusalsAreBoundedAndHarmless(t *testing.T) {
 	}
 }
 
-// A stalled or endless client or server ends with the proxy.
-func TestCloseEndsWhatIsOpen(t *testing.T) {
+// Close also ends tunnels with a stalled or endless client or server.
+func TestCloseEndsOpenTunnels(t *testing.T) {
 	s := newStand(t, map[string]string{"example.com": "127.0.0.1"}, "example.com:TLS")
 	c, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -362,11 +362,11 @@ func TestCloseEndsWhatIsOpen(t *testing.T) {
 		t.Errorf("the tunnel is still open: %v", err)
 	}
 	if _, err := s.dial(t.Context(), "example.com:"+s.tlsPort); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("dialled after Close: %v", err)
+		t.Errorf("dialing after Close: %v", err)
 	}
 }
 
-func TestProgramsAreToldOfTheProxy(t *testing.T) {
+func TestClientVariablesNameTheProxy(t *testing.T) {
 	got := map[string]string{}
 	for _, v := range Clients("3", []string{"MAVEN_OPTS=-Xmx1g", "A=b=c", "https_proxy=http://host:1"}) {
 		name, value, _ := strings.Cut(v, "=")

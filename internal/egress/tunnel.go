@@ -42,9 +42,9 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	hello, name := greeting(buffered)
 	host, _, _ := net.SplitHostPort(address)
 	if strings.ToLower(name) != host {
-		why := "is asked for without TLS that names it"
+		why := "has a tunnel without TLS for this name"
 		if name != "" {
-			why = "is asked for with another name inside, " + named(name)
+			why = "has a tunnel with TLS for another name, " + named(name)
 		}
 		p.note(address, refusal{why})
 		return

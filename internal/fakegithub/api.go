@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// maxBody limits a REST request; GitHub's texts end at 65,536 characters.
+// maxBody limits a REST request; GitHub's texts have at most 65,536 characters.
 const maxBody = 4 << 20
 
-// route is one documented operation, named as for http.ServeMux: "GET /repos/{owner}/{repo}".
+// route is one documented operation. Its name is an http.ServeMux pattern: "GET /repos/{owner}/{repo}".
 type route struct {
 	name       string
 	access     access
@@ -72,13 +72,15 @@ func (s *Server) routeTable() []route {
 		{"POST" + repo + "/actions/runs/{id}/rerun-failed-jobs", asToken, "actions:write", s.ofWorkflowRun(s.rerunFailedJobs)},
 		{"GET" + repo + "/contents/{path...}", asToken, "contents:read", s.getContents},
 		{"GET" + repo + "/compare/{range}", asToken, "contents:read", s.compareCommits},
+		{"GET" + repo + "/branches/{branch...}", asToken, "contents:read", s.getBranch},
+		{"GET" + repo + "/rules/branches/{branch...}", asToken, "metadata:read", s.getBranchRules},
 		{"PATCH" + repo + "/check-runs/{id}", asToken, "checks:write", ofRun(s.updateCheckRun)},
 		{"GET" + repo + "/commits/{ref}/pulls", asToken, "pull_requests:read", s.listPullsOfCommit},
 		{"GET" + repo + "/commits/{ref}/check-runs", asToken, "checks:read", s.listCheckRuns},
 	}
 }
 
-// ofThread serves a route of an issue or pull request. Writing needs the permission of its kind.
+// ofThread serves a route of an issue or pull request. Writing needs the permission for that kind of thread.
 func ofThread(handle func(*call, *thread) *reply) func(*call) *reply {
 	return func(c *call) *reply {
 		number, err := strconv.Atoi(c.r.PathValue("number"))
@@ -168,7 +170,7 @@ type call struct {
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, rt route) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	path := r.URL.EscapedPath()
-	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat)) // net/http would send the machine's
+	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat)) // net/http would send the machine's time
 	entry := Request{Method: r.Method, Path: path, Query: r.URL.RawQuery, Route: rt.name, At: s.now(), Body: cut(body), Caller: "anonymous"}
 	visit := s.limitChecks.arrive(r, path, s.now, func() (caller, *reply) { return s.identify(r) })
 	defer visit.leave(nil)

@@ -83,7 +83,7 @@ func (w credentials) createToken(c *call) *reply {
 	return created(body)
 }
 
-// narrow sets a token's permissions: the requested ones, which the installation must have, or all.
+// narrow sets a token's permissions: the requested ones, or all of the installation's.
 func (w credentials) narrow(tok *token, want map[string]string) *reply {
 	granted := w.app.permissions
 	if len(want) == 0 {
@@ -126,7 +126,7 @@ func (w apps) install(r *repository) {
 	w.emitApp("installation", in, r.owner, obj{"action": "created", "repositories": stub, "requester": nil})
 }
 
-// stubs returns the short repositories of installation events.
+// stubs renders repositories in the short form of installation events.
 func stubs(repos ...*repository) []obj {
 	list := []obj{}
 	for _, r := range repos {
@@ -196,7 +196,7 @@ func (w apps) pause(repo, action string, since time.Time) error {
 // codeLife: "You must complete this step of the GitHub App Manifest flow within one hour".
 const codeLife = time.Hour
 
-// Manifest is a submitted App manifest. Without Org it is for the signed-in account.
+// Manifest is a submitted App manifest. An empty Org means the signed-in account.
 type Manifest struct {
 	Org         string `json:"-"`
 	State       string `json:"-"`
@@ -256,7 +256,7 @@ func (s apps) servesManifest(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// convertManifest returns the App for a code, once and within the hour. The only App, the one under test, takes the
+// convertManifest exchanges a code for the App. A code works once, within an hour. The App under test takes the
 // manifest's settings.
 func (w apps) convertManifest(c *call) *reply {
 	code, known := w.codes[c.r.PathValue("code")]
@@ -286,7 +286,7 @@ func (w apps) Manifests() []Manifest {
 	return slices.Clone(w.manifests)
 }
 
-// SetHookRanges sets the published sources of webhooks; at first none, as on an Enterprise Server.
+// SetHookRanges sets the published source addresses of webhooks. The default is none, as on an Enterprise Server.
 func (w apps) SetHookRanges(ranges ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +301,7 @@ func (w apps) getMeta(*call) *reply {
 	return ok(body)
 }
 
-// Ping sends the event of a new webhook.
+// Ping sends the ping event, which announces a new webhook.
 func (w apps) Ping() {
 	defer w.act()()
 	app := w.renderApp(w.app)

@@ -19,7 +19,7 @@ type token struct {
 	user         *account
 	installation *installation
 	permissions  map[string]string
-	repos        map[int64]bool // nil: all of the installation
+	repos        map[int64]bool // nil means all of the installation's
 	expires      time.Time      // zero for personal tokens
 	value        string
 }
@@ -43,7 +43,7 @@ func (c caller) account() *account {
 	return nil
 }
 
-// via returns the App of an act; nil for people.
+// via returns the App that makes the request; nil for users.
 func (c caller) via() *app {
 	if c.token != nil && c.token.user == nil {
 		return c.app
@@ -131,7 +131,7 @@ func (w credentials) authenticateApp(value string) (caller, *reply) {
 	return caller{app: w.app}, nil
 }
 
-// newInstallationToken has GitHub's long form with dots.
+// newInstallationToken returns a token in GitHub's long form with dots.
 func newInstallationToken() string {
 	return "ghs_" + randomText(129) + "." + randomText(129) + "." + randomText(129)
 }
@@ -146,7 +146,7 @@ func randomText(n int) string {
 type access int
 
 const (
-	anyone  access = iota // also without credentials
+	anyone  access = iota // no credentials needed
 	asApp                 // the App's JWT
 	asToken               // an installation or personal token
 )
@@ -234,7 +234,7 @@ func (c *call) mayTouch(t *thread) *reply {
 	return c.forbidden("issues:write")
 }
 
-// mayChange reports whether the caller may change or delete author's text: one's own, or any with write access.
+// mayChange reports whether the caller may change or delete author's text. Apps, writers and authors may.
 func (c *call) mayChange(author *account) *reply {
 	tok := c.who.token
 	if tok.user == nil || tok.user.id == author.id || rank(c.repo.role(tok.user)) >= rank("write") {
@@ -243,8 +243,8 @@ func (c *call) mayChange(author *account) *reply {
 	return problem(http.StatusForbidden, "Must have admin rights to Repository.")
 }
 
-// AddUser creates a user. Roles are none, read, triage, write, maintain or admin by "owner/name"; the repositories
-// must exist. Call it before AddRepo to make a user the owner; otherwise owners are organizations.
+// AddUser creates a user. roles maps "owner/name" to none, read, triage, write, maintain or admin. The
+// repositories must exist. Call it before AddRepo to make a user the owner; otherwise owners are organizations.
 func (w people) AddUser(login string, id int64, roles map[string]string) error {
 	return w.addAccount(login, id, "User", roles)
 }

@@ -24,7 +24,7 @@ func (h *house) signed(claims jwt.MapClaims) string {
 	return text
 }
 
-func TestTheAppIdentifiesItselfWithAJWT(t *testing.T) {
+func TestAppAuthenticatesWithAJWT(t *testing.T) {
 	h := newHouse(t)
 	app, _, err := h.app.Apps.Get(h.ctx, "")
 	must(t, err)
@@ -79,7 +79,7 @@ func (h *house) get(path, authorization string) (int, string) {
 	return status, body
 }
 
-func TestTokensCanBeNarrowedExpireAndAreRevoked(t *testing.T) {
+func TestTokensAreNarrowedExpireAndAreRevoked(t *testing.T) {
 	var clock clock
 	h := newHouse(t, clock.option)
 	must(t, h.AddRepo(h.ctx, "acme/other", map[string]string{"a": "b"}))
@@ -122,7 +122,7 @@ func TestTokensCanBeNarrowedExpireAndAreRevoked(t *testing.T) {
 	}
 }
 
-func TestPeopleSeeWhatTheirRoleAllows(t *testing.T) {
+func TestUsersSeeWhatTheirRoleAllows(t *testing.T) {
 	h := newHouse(t)
 	for login, want := range map[string]string{"wendy": "write", "rita": "read", "noone": "none"} {
 		level, _, err := h.client.Repositories.GetPermissionLevel(h.ctx, "acme", "tools", login)

@@ -16,7 +16,7 @@ const (
 	maxAnnotations = 50
 )
 
-// check validates by the documented schema; create requires name and head_sha.
+// check validates the parameters against the documented schema; create requires name and head_sha.
 func (w checkParams) check(create bool) *reply {
 	switch {
 	case create && (w.Name == nil || *w.Name == ""):

@@ -18,7 +18,7 @@ type checkSuite struct {
 	sha     string
 	branch  string
 	created time.Time
-	reruns  int // of its failed jobs
+	reruns  int // how often failed jobs were re-run
 }
 
 type checkRun struct {
@@ -33,10 +33,10 @@ type checkRun struct {
 	started    time.Time
 	completed  time.Time
 	output     checkOutput
-	notes      []obj // annotations so far, over all requests
+	notes      []obj // annotations of all requests so far
 	actions    []CheckAction
-	job        *Job // nil unless by GitHub Actions
-	attempt    int  // of its workflow run
+	job        *Job // nil except for GitHub Actions
+	attempt    int  // the workflow run's attempt
 }
 
 type checkOutput struct {
@@ -83,8 +83,8 @@ func (w checks) createCheckRun(c *call) *reply {
 	return created(w.renderCheckRun(c.repo, run))
 }
 
-// addCheckRun creates a check run and sends its events. For a run created as completed, consumers report both
-// "created" and "completed", so both are sent.
+// addCheckRun creates a check run and sends its events. Consumers report that GitHub sends both "created" and
+// "completed" for a run created as completed.
 func (w checks) addCheckRun(r *repository, by *app, want checkParams) *checkRun {
 	run := &checkRun{id: w.newID(), suite: w.suite(r, by, *want.HeadSHA), name: *want.Name, sha: *want.HeadSHA,
 		status: "queued", started: w.now()}
@@ -98,7 +98,7 @@ func (w checks) addCheckRun(r *repository, by *app, want checkParams) *checkRun 
 	return run
 }
 
-// suite returns the check suite of an App and a commit, which it creates if missing.
+// suite returns an App's check suite for a commit. It creates a missing suite.
 func (w checks) suite(r *repository, by *app, sha string) *checkSuite {
 	for _, known := range r.suites {
 		if known.app == by && known.sha == sha {
@@ -211,8 +211,8 @@ func (w checks) listCheckRuns(c *call) *reply {
 	})
 }
 
-// CheckResult is another App's report. Without title and summary the run has only annotations, like those of GitHub
-// Actions.
+// CheckResult is another App's report. Without title and summary the run has only annotations, like a GitHub
+// Actions run.
 type CheckResult struct {
 	SHA         string
 	Name        string
@@ -280,8 +280,8 @@ func (w checks) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, er
 	return run.id, nil
 }
 
-// ClickButton presses a button of a check run. Unlike at GitHub, this works before the run completes: a press may
-// arrive late.
+// ClickButton presses a button of a check run. Unlike GitHub, it accepts clicks on unfinished runs, because a
+// click may arrive late.
 func (w checks) ClickButton(repo string, runID int64, identifier, as string) error {
 	return w.onRun(repo, runID, as, func(r *repository, run *checkRun, by *account) error {
 		if !slices.ContainsFunc(run.actions, func(a CheckAction) bool { return a.Identifier == identifier }) {

@@ -36,7 +36,7 @@ func TestACheckRunIsCreatedUpdatedAndFound(t *testing.T) {
 	}
 	must(t, h.ClickButton(repo, run.GetID(), "stop", "wendy"))
 	if err := h.ClickButton(repo, run.GetID(), "explode", "wendy"); err == nil {
-		t.Fatal("a button that is not there was pressed")
+		t.Fatal("a missing button was pressed")
 	}
 	must(t, h.Rerequest(repo, run.GetID(), "wendy"))
 	var actions []string
@@ -59,7 +59,7 @@ func TestAnUpdateReplacesTheWholeOutputAndReopensARun(t *testing.T) {
 	run, _, err := h.client.Checks.CreateCheckRun(h.ctx, "acme", "tools", github.CreateCheckRunOptions{Name: "pawl", HeadSHA: head, Conclusion: github.String("neutral"), Output: full})
 	must(t, err)
 	if run.GetStatus() != "completed" {
-		t.Fatal("a conclusion completes")
+		t.Fatal("a run with a conclusion is not completed")
 	}
 	run, _, err = h.client.Checks.UpdateCheckRun(h.ctx, "acme", "tools", run.GetID(), github.UpdateCheckRunOptions{Name: "pawl", Status: github.String("in_progress"), Output: output("t2", "s2")})
 	must(t, err)
@@ -115,7 +115,7 @@ func TestCheckRunsAreValidatedAsDocumented(t *testing.T) {
 	}
 }
 
-func TestALongTextIsCutSilently(t *testing.T) {
+func TestLongTextIsCutSilently(t *testing.T) {
 	h := newHouse(t)
 	_, head := h.opened()
 	out := output("t", "s")

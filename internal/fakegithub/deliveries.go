@@ -83,7 +83,7 @@ func (h *webhooks) getDelivery(c *call) *reply {
 	body := d.render()
 	body["url"] = d.url
 	headers := d.headers
-	if headers == nil { // dropped before it was sent
+	if headers == nil { // the delivery was dropped before sending
 		headers = h.headers(d)
 	}
 	var payload any = string(d.Payload)
@@ -104,7 +104,7 @@ func (h *webhooks) find(id int64) *delivery {
 	return nil
 }
 
-// Delivery is one webhook's delivery. StatusCode is 0 before an answer, or if sending failed.
+// Delivery is one delivery of a webhook. StatusCode is 0 before the answer, or if sending failed.
 type Delivery struct {
 	ID         int64
 	GUID       string
@@ -126,7 +126,7 @@ type deliveryFault struct {
 	left  int
 }
 
-// fault returns the fault for a delivery; nil for most.
+// fault returns the fault for a delivery; nil for none.
 func (h *webhooks) fault(d *delivery) *deliveryFault {
 	for _, f := range h.faults {
 		if f.left > 0 && (f.event == "" || f.event == d.Event) {

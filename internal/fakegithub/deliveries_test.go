@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-github/v60/github"
 )
 
-// bodies are the comments of the issue_comment deliveries, as they arrived.
+// bodies returns the comments of the issue_comment deliveries, in order of arrival.
 func bodies(hooks []hook) []string {
 	var out []string
 	for _, k := range hooks {
@@ -46,7 +46,7 @@ func TestDeliveriesArriveInOrderWithGitHubsHeaders(t *testing.T) {
 	}
 }
 
-func TestHeldDeliveriesAreReorderedAndDoubled(t *testing.T) {
+func TestHeldDeliveriesCanBeReorderedAndRepeated(t *testing.T) {
 	h := newHouse(t)
 	h.talk("0")
 	h.Hold()
@@ -61,7 +61,7 @@ func TestHeldDeliveriesAreReorderedAndDoubled(t *testing.T) {
 	}
 }
 
-func TestDroppedDeliveriesCanBeReadByTheAPIAndRedelivered(t *testing.T) {
+func TestDroppedDeliveriesAreListedAndCanBeRedelivered(t *testing.T) {
 	h := newHouse(t)
 	h.talk("before")
 	h.Drop("issue_comment", 1)
@@ -101,7 +101,7 @@ func TestDroppedDeliveriesCanBeReadByTheAPIAndRedelivered(t *testing.T) {
 	}
 }
 
-func TestAFailedDeliveryIsRecordedAndNotRepeated(t *testing.T) {
+func TestFailedDeliveryIsRecordedAndNotRepeated(t *testing.T) {
 	h := newHouse(t)
 	must(t, h.WaitDelivered(h.ctx))
 	h.hooks.status = http.StatusServiceUnavailable
@@ -130,7 +130,7 @@ func TestAnyPayloadCanBeSent(t *testing.T) {
 	}
 }
 
-func TestAnAppThatIsNotInstalledHearsNothing(t *testing.T) {
+func TestUninstalledAppGetsNoDeliveries(t *testing.T) {
 	h := newHouse(t)
 	must(t, h.RemoveRepo(repo))
 	h.talk("quiet")
@@ -162,7 +162,7 @@ func TestDeliveriesAreKeptForThreeDays(t *testing.T) {
 	wantStatus(t, err, http.StatusNotFound, "")
 }
 
-func TestAnEventThatNeverFiresIsNowhere(t *testing.T) {
+func TestLostEventIsNotListed(t *testing.T) {
 	h := newHouse(t)
 	h.talk("before")
 	h.Lose("issue_comment", 1)

@@ -1,6 +1,6 @@
-// Package fakegithub is a GitHub on loopback: the REST API below /api/v3, GraphQL, signed webhooks, and git over smart
-// HTTP on real bare repositories. The demo, the end-to-end tests and the benchmarks use it. It serves the requests of
-// Pawl and of the tests' agents, and follows GitHub's documentation (field names, status codes, limits).
+// Package fakegithub is a fake GitHub on loopback: the REST API below /api/v3, GraphQL, signed webhooks, and git over
+// smart HTTP on real bare repositories. The demo, the end-to-end tests and the benchmarks use it. It serves the
+// requests of Pawl and of the tests' agents, and follows GitHub's documentation (field names, status codes, limits).
 //
 // Apps and git use the wire. Tests use methods: users' acts (Comment, EditBody, PushCommit, ClickButton), faults
 // (Inject, Hold, Drop, RevokeTokens) and readers (Comments, CheckRuns, Requests). Each part of the server (issues,
@@ -11,7 +11,7 @@
 // acts are delivered too, as at GitHub.
 //
 // Tests check all payloads and answers against testdata/shapes.txt, a table of the documented keys and types.
-// Undocumented behaviour (wording of refusals, order of a push's events) follows reports, and comments say so.
+// Undocumented behaviour (wording of refusals, order of a push's events) follows reports. Comments mark it.
 //
 //	api.go                     routes with permissions (routeTable), requests (serveREST)
 //	server.go, reply.go        the server's parts; answers

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Fault is a fault of the next matching requests. The latency comes first.
+// Fault changes the answers to the next matching requests. Latency precedes the other effects.
 type Fault struct {
 	// Route is a documented route ("POST /repos/{owner}/{repo}/check-runs"), or a method and a glob over the path
 	// without /api/v3 ("PATCH /repos/*/*/pulls/*"). "*" matches any method, "**" any path. Git's routes are "GET
 	// /{owner}/{repo}.git/info/refs", "POST …/git-upload-pack" and "POST …/git-receive-pack".
 	Route string
-	// Skip lets that many matching requests pass first.
+	// Skip is the number of matching requests that pass unchanged first.
 	Skip int
-	// Times is the number of affected requests; zero means one, negative all.
+	// Times is the number of affected requests; zero means one, a negative number all.
 	Times int
 	// Status is the answer's status; zero means that the request is processed.
 	Status int
@@ -51,7 +51,7 @@ func (l *faultList) Inject(f Fault) {
 	l.list = append(l.list, &f)
 }
 
-// ClearFaults removes every fault, and returns how many had hits left.
+// ClearFaults removes every fault, and returns how many were not used up.
 func (l *faultList) ClearFaults() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *faultList) ClearFaults() int {
 	return left
 }
 
-// take returns the fault of this request; zero for none.
+// take returns the fault for a request, or the zero Fault.
 func (l *faultList) take(method, requestPath, route string) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (f *Fault) matches(method, requestPath, route string) bool {
 	return err == nil && hit
 }
 
-// before waits; false means that the connection must be cut.
+// before waits for the latency. It returns false if the connection must be cut.
 func (f Fault) before(ctx context.Context) bool {
 	if f.Latency > 0 {
 		timer := time.NewTimer(f.Latency)

@@ -20,7 +20,7 @@ func (h *house) say(text string) error {
 	return err
 }
 
-func TestScriptedAnswersComeAsOftenAsAsked(t *testing.T) {
+func TestFaultsHitAsOftenAsRequested(t *testing.T) {
 	h := newHouse(t)
 	h.talk()
 	h.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/{number}/comments", Skip: 1, Times: 2, Status: 502})
@@ -49,23 +49,23 @@ func TestScriptedAnswersComeAsOftenAsAsked(t *testing.T) {
 	}
 }
 
-func TestAnAnswerCanBeLostAfterTheWorkWasDone(t *testing.T) {
+func TestAnswerCanBeLostAfterTheWork(t *testing.T) {
 	h := newHouse(t)
 	h.talk()
 	h.Inject(fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", AbortAfter: true})
-	if err := h.say("done, but nobody heard"); err == nil {
+	if err := h.say("done, but the answer is lost"); err == nil {
 		t.Fatal("the answer arrived")
 	}
 	h.Inject(fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", AbortBefore: true})
 	if err := h.say("never arrived"); err == nil {
 		t.Fatal("the answer arrived")
 	}
-	if got := h.Comments(repo, 1); len(got) != 1 || got[0].Body != "done, but nobody heard" {
+	if got := h.Comments(repo, 1); len(got) != 1 || got[0].Body != "done, but the answer is lost" {
 		t.Fatalf("%+v", got)
 	}
 }
 
-func TestATestCanAnswerInPlaceOfGitHub(t *testing.T) {
+func TestFaultCanReplaceTheAnswer(t *testing.T) {
 	h := newHouse(t)
 	h.talk()
 	h.Inject(fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
@@ -78,7 +78,7 @@ func TestATestCanAnswerInPlaceOfGitHub(t *testing.T) {
 	if got := h.Comments(repo, 1); len(got) != 1 {
 		t.Fatalf("%+v", got)
 	}
-	if err := h.say("as ever"); err != nil {
+	if err := h.say("no fault"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,7 +113,7 @@ func TestLatencyEndsWithTheRequest(t *testing.T) {
 	}
 }
 
-func TestThePrimaryLimitAnswers403WithTheReset(t *testing.T) {
+func TestPrimaryLimitAnswers403WithTheReset(t *testing.T) {
 	var clock clock
 	h := newHouse(t, clock.option, func(o *fakegithub.Options) { o.RateLimit = 3 })
 	auth := "Bearer " + h.installationToken()
@@ -132,7 +132,7 @@ func TestThePrimaryLimitAnswers403WithTheReset(t *testing.T) {
 	}
 }
 
-func TestAwaitSeesWhatRequestsDo(t *testing.T) {
+func TestAwaitSeesEffectsOfRequests(t *testing.T) {
 	h := newHouse(t)
 	h.talk()
 	go h.say("hello")

@@ -29,7 +29,7 @@ const (
 	repo   = "acme/tools"
 )
 
-// house is a fake GitHub with one repository, three people and an App client.
+// house is a fake GitHub with one repository, three users and an App client.
 type house struct {
 	*fakegithub.Server
 	t      *testing.T

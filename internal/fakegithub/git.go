@@ -69,7 +69,7 @@ const repoConfig = `[core]
 	auto = 0
 `
 
-// workflowGuard refuses commits that change workflows if the pusher may not, in GitHub's words.
+// workflowGuard refuses commits that change workflow files without permission, with GitHub's message.
 const workflowGuard = `#!/bin/sh
 [ "$FAKEGITHUB_WORKFLOWS" = deny ] || exit 0
 while read -r old new ref; do
@@ -96,7 +96,7 @@ func (b *bare) create(branch string) error {
 	)
 }
 
-// refs maps full names to objects. None is packed.
+// refs maps full ref names to object ids. No ref is packed.
 func (b *bare) refs() (map[string]string, error) {
 	refs, root := map[string]string{}, os.DirFS(b.dir)
 	err := fs.WalkDir(root, "refs", func(name string, entry fs.DirEntry, err error) error {
@@ -210,13 +210,13 @@ func (b *bare) close() error {
 type gitCommit struct {
 	sha, tree           string
 	parents             []string
-	name, email         string // of the author
+	name, email         string // the author's
 	authored, committed string // RFC 3339
 	subject, message    string
-	changes             string // lines of "A\tname"; none for a merge
+	changes             string // lines like "A\tname"; empty for a merge
 }
 
-// files lists the files that the commit changed in the given ways.
+// files lists the files that the commit changed with one of the status letters in ways.
 func (c gitCommit) files(ways string) []string {
 	names := []string{}
 	for line := range strings.Lines(c.changes) {

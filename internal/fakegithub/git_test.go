@@ -74,11 +74,11 @@ func TestGitAccessFollowsPermissions(t *testing.T) {
 	write(t, dir, "x", "x")
 	h.commitAll(dir, "x")
 	for name, c := range map[string]struct{ token, command, says string }{
-		"wrong token":      {"ghs_wrong", "ls-remote", "prompts disabled"},
-		"stranger":         {stranger, "ls-remote", "not found"},
-		"App that reads":   {reader.GetToken(), "push", "403"},
-		"person who reads": {rita, "push", "403"},
-		"App that writes":  {h.installationToken(), "push", ""},
+		"wrong token":               {"ghs_wrong", "ls-remote", "prompts disabled"},
+		"stranger":                  {stranger, "ls-remote", "not found"},
+		"App with read permission":  {reader.GetToken(), "push", "403"},
+		"user with read permission": {rita, "push", "403"},
+		"App with write permission": {h.installationToken(), "push", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"ls-remote", url}
@@ -108,9 +108,9 @@ func TestAnAppMayNotPushWorkflows(t *testing.T) {
 		t.Fatal(diff)
 	}
 	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/heads/ci"); err != nil {
-		t.Fatalf("a person may: %v %s", err, out)
+		t.Fatalf("a user may: %v %s", err, out)
 	}
-	// Commits that are known already may be pushed on by the App.
+	// The App may push commits that GitHub already has.
 	write(t, dir, "y", "y")
 	h.commitAll(dir, "y")
 	if out, err := h.git(dir, h.installationToken(), "push", "origin", "HEAD:refs/heads/ci2"); err != nil {
@@ -152,7 +152,7 @@ func TestForcePushesAreAllowedAndRecorded(t *testing.T) {
 	}
 }
 
-func TestGitTakesAnyCommitByIDAndTheHeadsOfPullRequests(t *testing.T) {
+func TestGitFetchesAnyCommitAndPullRequestHeads(t *testing.T) {
 	h := newHouse(t)
 	_, head := h.opened()
 	token := h.installationToken()
@@ -161,11 +161,11 @@ func TestGitTakesAnyCommitByIDAndTheHeadsOfPullRequests(t *testing.T) {
 		t.Fatalf("%v %s", err, out)
 	}
 	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/pull/1/head"); err == nil {
-		t.Fatalf("the heads of pull requests are not for pushing: %s", out)
+		t.Fatalf("a push to a pull request's head ref was accepted: %s", out)
 	}
 }
 
-func TestAPullRequestStartsFewGits(t *testing.T) {
+func TestPullRequestStartsFewGitProcesses(t *testing.T) {
 	h := newHouse(t)
 	dir := h.clone(h.installationToken())
 	write(t, dir, "x", "x")
@@ -189,7 +189,7 @@ func TestAPullRequestStartsFewGits(t *testing.T) {
 }
 
 // Version 2 is answered here, the older ones by git itself.
-func TestEveryVersionOfTheProtocolListsTheSameRefs(t *testing.T) {
+func TestEveryProtocolVersionListsTheSameRefs(t *testing.T) {
 	h := newHouse(t)
 	h.opened()
 	token := h.installationToken()

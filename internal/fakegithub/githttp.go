@@ -155,7 +155,7 @@ func (g gitCall) serveService(w http.ResponseWriter, r *http.Request) {
 	}
 	git.Stdin, git.Stdout = bytes.NewReader(request), w
 	if g.write {
-		var answer bytes.Buffer // accepts everything, even if the client is gone
+		var answer bytes.Buffer // collects git's whole output even if the client is gone
 		git.Stdout = &answer
 		defer answer.WriteTo(w)
 	}

@@ -52,7 +52,7 @@ type missing string
 func (m missing) Error() string              { return string(m) }
 func (m missing) Extensions() map[string]any { return map[string]any{"type": "NOT_FOUND"} }
 
-// graph answers a query. A query's errors have status 200.
+// graph answers a query. Like GitHub, it sends a query's errors with status 200.
 func (w readers) graph(c *call) *reply {
 	var ask struct {
 		Query     string         `json:"query"`
@@ -280,7 +280,7 @@ func (r *graphReview) Comments(p graphPage) (*connection[graphSaid], error) {
 	return connect(r.comments, p)
 }
 
-// review returns a remark with its answers. It is outdated if its line changed in the branch's head.
+// review returns a review thread. The thread is outdated if its line changed in the branch's head.
 func (t *graphThread) review(first *reviewComment) *graphReview {
 	line := int32(first.line)
 	v := &graphReview{ID: graphql.ID(nodeID("PullRequestReviewThread", first.id)), Path: first.path, Line: &line, OriginalLine: &line, DiffSide: "RIGHT",
@@ -344,7 +344,7 @@ func (t *graphThread) Files(ctx context.Context, p graphPage) (*connection[graph
 	for line := range strings.Lines(string(out)) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch len(f) {
-		case 2: // ":100644 100644 1234567 89abcde M", path; all of them come first
+		case 2: // ":100644 100644 1234567 89abcde M", path; git prints these lines first
 			changes[f[1]] = names[f[0][len(f[0])-1:]]
 		case 3:
 			added, _ := strconv.Atoi(f[0]) // "-" for binary files

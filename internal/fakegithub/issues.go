@@ -87,8 +87,8 @@ func (w issues) updateIssue(c *call, t *thread) *reply {
 	return ok(w.renderIssue(c.repo, t))
 }
 
-// editTexts changes title and body and reports the old texts. Without a change it sends nothing, unless always is set
-// (a re-save).
+// editTexts changes title and body and sends an event with the old texts. Without a change it sends nothing, unless
+// always is set (a re-save).
 func (w issues) editTexts(r *repository, t *thread, title, body *string, by *account, always bool) {
 	changes := obj{}
 	if title != nil && *title != t.title {
@@ -131,7 +131,7 @@ func (w issues) addIssue(r *repository, by *account, via *app, title, body strin
 	return t
 }
 
-// EditBody changes the description. With the same text it is a re-save, whose edited event has equal texts.
+// EditBody changes the description. For an unchanged text it sends an edited event with equal texts, like a re-save.
 func (w issues) EditBody(repo string, number int, as, body string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		w.editTexts(r, t, nil, &body, by, true)

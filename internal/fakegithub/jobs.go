@@ -47,7 +47,7 @@ func (w checks) getJobLog(_ *call, run *checkRun) *reply {
 	return &reply{status: http.StatusFound, header: http.Header{"Location": {fmt.Sprintf("%s%s%d?sig=secret", w.base, jobLogs, run.id)}}}
 }
 
-// serveJobLog serves logs. Like GitHub, it refuses credentials other than the address's.
+// serveJobLog serves logs. Like GitHub, it refuses credentials other than the URL's signature.
 func (s *Server) serveJobLog(w http.ResponseWriter, r *http.Request) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()

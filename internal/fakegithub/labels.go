@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// labelled reports whether a thread has all comma-separated labels, in any case.
+// labelled reports whether a thread has every label in a comma-separated list. It ignores letter case.
 func (t *thread) labelled(names string) bool {
 	for _, name := range strings.Split(names, ",") {
 		if name != "" && !slices.ContainsFunc(t.labels, func(l string) bool { return strings.EqualFold(l, name) }) {
@@ -36,7 +36,7 @@ func (w issues) labelAction(r *repository, t *thread, action, name string, by *a
 	w.emitThread(r, t, action, by, obj{"label": w.renderLabel(r, name)})
 }
 
-// Assign assigns an issue or pull request to any account, although GitHub offers few Apps' bots.
+// Assign accepts any account. GitHub allows only a few Apps' bots as assignees.
 func (w issues) Assign(repo string, number int, as, whom string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		to, err := w.account(whom)

@@ -25,7 +25,7 @@ type window struct {
 // anonymousLimit is the documented limit without credentials.
 const anonymousLimit = 60
 
-// charge counts a request of the caller's hour.
+// charge counts a request toward the caller's hourly limit.
 func (q *quotas) charge(name string, now time.Time) (*window, *reply) {
 	limit := q.limit
 	if name == "anonymous" {
@@ -136,7 +136,7 @@ func (v *checkedRequest) refusal() *reply {
 	return problem(http.StatusForbidden, "This App was blocked for breaking the limits; see Violations.")
 }
 
-// leave records the answer; nil if the connection was cut. Only the first call counts.
+// leave records the answer; rep is nil if the connection was cut. Only the first call counts.
 func (v *checkedRequest) leave(rep *reply) {
 	if v == nil || v.gone {
 		return
@@ -162,8 +162,8 @@ const (
 	mostPoints       = 900 // per minute; a read costs 1, a write 5
 	mostContent      = 80  // per minute
 	mostContentHour  = 500
-	unspecifiedPause = time.Minute // after a refusal without a time
-	// onTheWay is how long after a refusal requests may arrive that were sent before it.
+	unspecifiedPause = time.Minute // after a refusal without a retry time
+	// onTheWay is how long after a refusal earlier requests may still arrive.
 	onTheWay = time.Second
 )
 
@@ -230,7 +230,7 @@ func (l *LimitChecker) write(now time.Time) (broken string) {
 	return ""
 }
 
-// Leave records the answer; status is 0 for none. A refusal for a limit starts the wait.
+// Leave records the answer; status 0 means no answer. A rate-limit refusal starts the required wait.
 func (l *LimitChecker) Leave(now time.Time, status int, header http.Header, message string) {
 	l.atOnce--
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {

@@ -23,7 +23,7 @@ func submits(t *testing.T, gh *fakegithub.Server, path, manifest string) (status
 	return resp.StatusCode, back
 }
 
-func TestAManifestBecomesAnAppOnceAndWithinTheHour(t *testing.T) {
+func TestManifestIsConvertedOnceWithinAnHour(t *testing.T) {
 	now := time.Now()
 	gh, err := fakegithub.New(fakegithub.Options{WebhookSecret: "a secret", Now: func() time.Time { return now }})
 	must(t, err)

@@ -17,7 +17,7 @@ const (
 	accessTokenPath = "/login/oauth/access_token"
 	// SignedInCookie names the user signed in at this GitHub, like GitHub's cookie.
 	SignedInCookie = "dotcom_user"
-	// clientID has the form of an App's.
+	// clientID has the form of an App's client id.
 	clientID = "Iv1.8a61f9b3a7aba766"
 )
 
@@ -27,7 +27,7 @@ const (
 	userTokenLife = 8 * time.Hour
 )
 
-// grant is a code's data.
+// grant is the data behind a login code.
 type grant struct {
 	user                *account
 	redirect, challenge string
@@ -69,7 +69,7 @@ func (w credentials) Revoke(login string) error {
 	return nil
 }
 
-// servesOAuth answers the flow's two addresses; false for others.
+// servesOAuth answers the flow's two addresses. It returns false for other requests.
 func (w credentials) servesOAuth(out http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.URL.Path == authorizePath && r.Method == http.MethodGet:
@@ -115,7 +115,7 @@ func (w credentials) authorize(out http.ResponseWriter, r *http.Request) {
 	http.Redirect(out, r, redirect+"?"+back.Encode(), http.StatusFound)
 }
 
-// exchange returns a code's token. GitHub's refusals also have status 200.
+// exchange trades a code for a user token. GitHub's refusals also have status 200.
 func (w credentials) exchange(out http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(out, r.Body, maxBody)
 	form := func(name string) string { return r.FormValue(name) }

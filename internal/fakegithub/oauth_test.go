@@ -13,9 +13,9 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// What docs.github.com says of the login with a GitHub App: codes are good once, for ten minutes, for their
-// redirect_uri and for who has the verifier; the token is its person's.
-func TestALoginGivesATokenOfItsPerson(t *testing.T) {
+// According to docs.github.com, a GitHub App's login code is valid once, for ten minutes, with its redirect_uri and
+// verifier. The token belongs to the user.
+func TestLoginGivesTheUsersToken(t *testing.T) {
 	now := time.Now()
 	gh, err := fakegithub.New(fakegithub.Options{Now: func() time.Time { return now }})
 	must(t, err)
@@ -44,7 +44,7 @@ func TestALoginGivesATokenOfItsPerson(t *testing.T) {
 	verifier := oauth2.GenerateVerifier()
 	address := c.AuthCodeURL("a state", oauth2.S256ChallengeOption(verifier))
 	if status, back := asks(address, ""); status != http.StatusFound || back.Path != "/login" {
-		t.Errorf("who is not signed in: %d to %s", status, back)
+		t.Errorf("not signed in: %d to %s", status, back)
 	}
 	other := *c
 	other.RedirectURL = callback + "/../else"

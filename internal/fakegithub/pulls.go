@@ -87,7 +87,7 @@ func (w pulls) openPull(ctx context.Context, r *repository, by *account, via *ap
 // getPull starts the computation of mergeability, like GitHub. Until the next request, "mergeable" is null.
 func (w pulls) getPull(c *call, t *thread) *reply {
 	now := ok(w.renderPull(c.repo, t))
-	t.pull.computed = true
+	t.pull.computed = !t.pull.computes
 	return now
 }
 
@@ -158,12 +158,12 @@ func (w pulls) askFor(r *repository, t *thread, by, whom *account) {
 	}
 }
 
-// AskReview requests a review from any account, also an App's bot, although GitHub offers few of them.
+// AskReview requests a review from any account, including bots. GitHub allows only a few bots as reviewers.
 func (w pulls) AskReview(repo string, number int, as, whom string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		to, err := w.account(whom)
 		if err == nil && t.pull == nil {
-			err = fmt.Errorf("%s#%d is no pull request", repo, number)
+			err = fmt.Errorf("%s#%d is not a pull request", repo, number)
 		}
 		if err == nil {
 			w.askFor(r, t, by, to)
@@ -176,7 +176,7 @@ func (w pulls) AskReview(repo string, number int, as, whom string) error {
 func (w pulls) Retarget(repo string, number int, as, base string) error {
 	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		if t.pull == nil {
-			return fmt.Errorf("%s#%d is no pull request", repo, number)
+			return fmt.Errorf("%s#%d is not a pull request", repo, number)
 		}
 		from := t.pull.baseRef
 		t.pull.baseRef, t.updated = base, w.now()
@@ -348,6 +348,23 @@ func (w pulls) Review(repo string, number int, as, state, body string) (id int64
 		return nil
 	})
 	return id, err
+}
+
+// Dismiss dismisses a review.
+func (w pulls) Dismiss(repo string, number int, as string, id int64) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		for _, v := range t.pull.reviews {
+			if v.id != id {
+				continue
+			}
+			v.state, t.updated = "DISMISSED", w.now()
+			rendered := w.renderReview(r, t, v)
+			rendered["state"] = "dismissed"
+			w.emit("pull_request_review", r, by, obj{"action": "dismissed", "review": rendered, "pull_request": w.renderPullSimple(r, t)})
+			return nil
+		}
+		return fmt.Errorf("%s#%d has no review %d", repo, number, id)
+	})
 }
 
 // ReviewComment remarks on a line of the new side. Like GitHub, it also creates a review (state COMMENTED, no text),

@@ -54,7 +54,7 @@ func TestTheAppOpensADraftPullRequest(t *testing.T) {
 
 // "The value of the mergeable attribute can be true, false, or null. If the value is null, then GitHub has started a
 // background job to compute the mergeability" (REST API, get a pull request).
-func TestMergeabilityIsComputedWhenSomebodyAsks(t *testing.T) {
+func TestMergeabilityIsComputedOnRequest(t *testing.T) {
 	h := newHouse(t)
 	n, _ := h.opened()
 	state := func() string {
@@ -79,7 +79,7 @@ func TestMergeabilityIsComputedWhenSomebodyAsks(t *testing.T) {
 	}
 	n = other
 	if got := []string{state(), state()}; got[0] != "false unknown" || got[1] != "true behind" {
-		t.Errorf("behind a base that it must hold %q", got)
+		t.Errorf("behind a required base %q", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestPullRequestsAreValidated(t *testing.T) {
 	wantStatus(t, create("", "ahead", "main"), 422, "missing_field")
 }
 
-func TestAPushMovesTheHeadAndADeletedBranchClosesThePull(t *testing.T) {
+func TestPushMovesHeadAndDeletedBranchClosesPull(t *testing.T) {
 	h := newHouse(t)
 	n, first := h.opened()
 	second, err := h.PushCommit(h.ctx, repo, "wendy", fakegithub.Commit{Branch: "work", Message: "More", Files: map[string]string{"w.txt": "c\n"}, Delete: []string{"README.md"}})
@@ -136,7 +136,7 @@ func TestAPushMovesTheHeadAndADeletedBranchClosesThePull(t *testing.T) {
 	}
 }
 
-func TestMergingClosesThePull(t *testing.T) {
+func TestMergeClosesPullRequest(t *testing.T) {
 	h := newHouse(t)
 	n, _ := h.opened()
 	sha, err := h.MergePull(h.ctx, repo, n, "wendy")

@@ -46,7 +46,7 @@ func (w pushes) refsMoved(ctx context.Context, r *repository, by *account) error
 	return nil
 }
 
-// branchMoved records one push, sends its events and moves the branch's pull requests.
+// branchMoved records one push, sends its events and updates the branch's pull requests.
 func (w pushes) branchMoved(ctx context.Context, r *repository, name, before, after string, by *account) error {
 	r.pushed = w.now()
 	p := Push{Branch: name, Before: cmp.Or(before, noCommit), After: cmp.Or(after, noCommit), By: by.login, At: w.now()}
@@ -69,7 +69,7 @@ func (w pushes) branchMoved(ctx context.Context, r *repository, name, before, af
 	return w.moveHeads(ctx, r, p, by)
 }
 
-// moveHeads updates the open pull requests of that head or base. Those with a deleted head are closed.
+// moveHeads updates open pull requests whose head or base was pushed. It closes those whose head was deleted.
 func (w pushes) moveHeads(ctx context.Context, r *repository, p Push, by *account) error {
 	for _, t := range r.threads {
 		if t.pull == nil || t.state != "open" {
@@ -120,8 +120,8 @@ type Commit struct {
 	// Files are added or replaced; content that starts with "#!" is executable.
 	Files  map[string]string
 	Delete []string
-	// From is the parent commit or branch. Empty means the branch itself, else the default branch. For an existing
-	// branch it forces the push.
+	// From is the parent commit or branch. Empty means the branch itself, else the default branch. On an existing
+	// branch, From forces the push.
 	From string
 }
 
@@ -204,6 +204,16 @@ func (w pushes) DeleteBranch(ctx context.Context, repo, as, branch string) error
 		return fmt.Errorf("no branch %s in %s", branch, repo)
 	}
 	return w.moveRef(ctx, r, by, "refs/heads/"+branch, "")
+}
+
+// ResetBranch force-pushes a branch to an existing commit.
+func (w pushes) ResetBranch(ctx context.Context, repo, as, branch, sha string) error {
+	r, by, done, err := w.pusher(repo, as)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return w.moveRef(ctx, r, by, "refs/heads/"+branch, sha)
 }
 
 // maxPushCommits: "The array includes a maximum of 2048 commits" (webhook events and payloads, push).

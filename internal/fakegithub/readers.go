@@ -16,7 +16,7 @@ type Issue struct {
 	Author    string
 	State     string
 	Labels    []string
-	Reactions []string // "eyes by pawl[bot]"
+	Reactions []string // such as "eyes by pawl[bot]"
 	UpdatedAt time.Time
 	Pull      *Pull
 }
@@ -194,7 +194,7 @@ func (w readers) File(ctx context.Context, repo, ref, path string) (string, erro
 	return string(o.content), err
 }
 
-// Git runs a reading git command in the bare repository and returns its output.
+// Git runs a read-only git command in the bare repository and returns its output.
 func (w readers) Git(ctx context.Context, repo string, args ...string) (string, error) {
 	r, err := w.find(repo)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestEveryRefusalHasTheDocumentedShape(t *testing.T) {
+func TestRefusalsHaveTheDocumentedShape(t *testing.T) {
 	h := newHouse(t)
 	number, _ := h.opened()
 	all := readShapes(t)

@@ -20,7 +20,7 @@ func (v renderer) apiOf(r *repository) string { return v.api() + "repos/" + r.fu
 
 func (v renderer) webOf(r *repository) string { return v.base + "/" + r.fullName() }
 
-// userLinks are a user object's addresses; the key gets "_url".
+// userLinks are a user object's address keys, without "_url".
 const userLinks = "followers following{/other_user} gists{/gist_id} starred{/owner}{/repo} subscriptions organizations repos " +
 	"events{/privacy} received_events"
 
@@ -39,7 +39,7 @@ func (v renderer) renderUser(a *account) obj {
 	return body
 }
 
-// renderProfile is an account's long form without values.
+// renderProfile renders an account's long form. The additional fields are null.
 func (v renderer) renderProfile(a *account) obj {
 	body := v.renderUser(a)
 	for _, key := range []string{"name", "company", "blog", "location", "email", "hireable", "bio", "twitter_username"} {
@@ -52,7 +52,7 @@ func (v renderer) renderProfile(a *account) obj {
 	return body
 }
 
-// renderOrganization is the short form in webhooks.
+// renderOrganization renders an organization's short form for webhooks.
 func (v renderer) renderOrganization(a *account) obj {
 	self := v.api() + "orgs/" + a.login
 	body := obj{"login": a.login, "id": a.id, "node_id": nodeID("Organization", a.id), "url": self,
@@ -88,7 +88,7 @@ func (v renderer) renderInstallation(in *installation) obj {
 		"suspended_at": stamp(in.suspended), "suspended_by": nil}
 }
 
-// repoLinks are a repository object's addresses; the key gets "_url".
+// repoLinks are a repository object's address keys, without "_url".
 const repoLinks = "forks keys{/key_id} collaborators{/collaborator} teams hooks issue_events events assignees{/user} " +
 	"branches{/branch} tags blobs{/sha} git_tags{/sha} git_refs{/sha} trees{/sha} statuses/{sha} languages stargazers " +
 	"contributors subscribers subscription commits{/sha} git_commits{/sha} comments{/number} issue_comment{/number} " +
@@ -177,9 +177,9 @@ func (v renderer) renderLabel(r *repository, name string) obj {
 		"name": name, "color": "ededed", "default": false, "description": nil}
 }
 
-// association returns GitHub's author_association by the role.
+// association derives author_association from the account's role.
 func (r *repository) association(a *account) string {
-	given := rank(r.roles[strings.ToLower(a.login)]) >= rank("read") // without the rights of everyone in a public repository
+	given := rank(r.roles[strings.ToLower(a.login)]) >= rank("read") // ignores everyone's read access to a public repository
 	switch {
 	case a.id == r.owner.id:
 		return "OWNER"
@@ -275,7 +275,7 @@ func (v renderer) renderUsers(all []*account) []obj {
 	return list
 }
 
-// mergeState returns the obstacle to a merge; behind only under the rule upToDate.
+// mergeState returns mergeable_state. It is "behind" only under the rule upToDate.
 func (r *repository) mergeState(p *pull) string {
 	switch {
 	case !p.diff.mergeable:
@@ -284,6 +284,10 @@ func (r *repository) mergeState(p *pull) string {
 		return "draft"
 	case r.upToDate && p.diff.behind:
 		return "behind"
+	case !r.passes(p.baseRef, p.headSHA):
+		return "blocked"
+	case r.unstable(p.headSHA):
+		return "unstable"
 	}
 	return "clean"
 }

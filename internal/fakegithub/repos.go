@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// getRepo returns the long form, unlike other answers.
+// getRepo returns the long form. Other routes return a short one.
 func (w repositories) getRepo(c *call) *reply {
 	body := w.renderRepo(c.repo)
 	body["network_count"], body["subscribers_count"], body["custom_properties"] = 0, 0, obj{}
@@ -37,7 +37,8 @@ func nodeID(kind string, id int64) string {
 	return kind[:1] + "_" + base64.RawURLEncoding.EncodeToString([]byte(kind+strconv.FormatInt(id, 10)))
 }
 
-// AddRepo creates a repository with one commit of files on main, or without commits if empty, and installs the App.
+// AddRepo creates a repository with one commit of files on main, or no commit if files is empty, and installs the
+// App.
 func (w repositories) AddRepo(ctx context.Context, full string, files map[string]string) error {
 	defer w.act()()
 	owner, name, ok := strings.Cut(full, "/")
@@ -72,7 +73,7 @@ func (w repositories) newRepository(owner *account, name string) *repository {
 	id, now := w.newID(), w.now()
 	return &repository{id: id, owner: owner, name: name, defaultBranch: "main", created: now, pushed: now,
 		git: &bare{dir: filepath.Join(w.dir, fmtID(id)+".git"), home: w.dir, started: &w.gits}, roles: map[string]string{},
-		branches: map[string]string{}, comparisons: map[string]comparison{}}
+		branches: map[string]string{}, protected: map[string]*protection{}, rulesets: map[string][]string{}, rules: map[string][]string{}, statuses: map[string]map[string]string{}, comparisons: map[string]comparison{}}
 }
 
 // Publish makes a repository public.

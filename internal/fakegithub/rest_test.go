@@ -79,7 +79,7 @@ func TestUnknownRoutesAreRecorded(t *testing.T) {
 	}
 }
 
-func TestTheRequestLogNamesRoutesAndHoldsNoCredentials(t *testing.T) {
+func TestRequestLogNamesRoutesWithoutCredentials(t *testing.T) {
 	h := newHouse(t)
 	token := h.installationToken()
 	if _, err := h.git("", token, "ls-remote", h.WebURL()+"/"+repo+".git"); err != nil {

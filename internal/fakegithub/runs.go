@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A workflow run of GitHub Actions is its jobs' suite here, with the same id. All runs belong to one workflow.
+// Here a workflow run and its check suite are one object with one id. All runs belong to one workflow.
 
 func (w checks) ofWorkflowRun(handle func(*call, *checkSuite) *reply) func(*call) *reply {
 	return func(c *call) *reply {
@@ -97,7 +97,7 @@ func (w checks) StartCheckRun(repo, appSlug, sha, name string) error {
 	return nil
 }
 
-// getContents returns a file at a commit; other objects without content.
+// getContents returns a file at a commit. For other objects it omits the content.
 func (w pulls) getContents(c *call) *reply {
 	path := c.r.PathValue("path")
 	sha, known := c.resolve(cmp.Or(c.r.URL.Query().Get("ref"), c.repo.defaultBranch))

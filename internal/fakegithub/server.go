@@ -31,11 +31,11 @@ type Options struct {
 	WebhookSecret string
 	// WebhookURL receives deliveries; see also SetWebhookURL.
 	WebhookURL string
-	// Permissions of installations; nil means Pawl's.
+	// Permissions are the installations' permissions; nil means Pawl's.
 	Permissions map[string]string
-	// Events that the App claims to subscribe to; nil means Pawl's and create. All events are delivered anyway.
+	// Events are the App's declared subscriptions; nil means Pawl's and create. All events are delivered anyway.
 	Events []string
-	// RateLimit is the requests per hour and installation or user; zero means 5000, GitHub's smallest limit.
+	// RateLimit is in requests per hour, for each installation or user; zero means 5000, GitHub's smallest limit.
 	RateLimit int
 	// Now is the clock of tokens, limits and time stamps, not of JWTs; nil means time.Now.
 	Now func() time.Time
@@ -194,7 +194,7 @@ func (b *notifier) ring() {
 	}
 }
 
-// ServeHTTP serves REST below /api/v3, job logs, attachments, the manifest form, logins, and else git.
+// ServeHTTP serves REST below /api/v3, job logs, attachments, the manifest form, logins and git.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		panic(http.ErrAbortHandler)

@@ -31,11 +31,11 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestMistakesInATestAreTold(t *testing.T) {
+func TestMistakesInATestReturnErrors(t *testing.T) {
 	h := newHouse(t)
 	_, err := h.OpenIssue(repo, "rita", "an issue", "")
 	must(t, err)
-	for says, err := range map[string]error{
+	for words, err := range map[string]error{
 		"call AddRepo first": h.AddLabel("acme/gone", 1, "wendy", "x"),
 		"call AddUser first": h.AddLabel(repo, 1, "nobody", "x"),
 		"no issue or pull":   h.AddLabel(repo, 9, "wendy", "x"),
@@ -50,8 +50,8 @@ func TestMistakesInATestAreTold(t *testing.T) {
 		"no delivery":          h.Redeliver("00000000-0000-0000-0000-000000000000"),
 		"an issue, not a pull": func() error { _, err := h.ReviewComment(h.ctx, repo, 1, "wendy", "a", 1, "x"); return err }(),
 	} {
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want %q", err, says)
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v, want %q", err, words)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// everythingHappens makes people cause every event that the fake GitHub sends.
+// everythingHappens makes users cause every event that the fake GitHub sends.
 // It leaves issue 1 closed, pull request 2 open and pull request 3 merged.
 func everythingHappens(h *house) {
 	t := h.t
@@ -105,8 +105,7 @@ func TestEveryWebhookHasTheDocumentedShape(t *testing.T) {
 	}
 }
 
-// isEvent tells whether a shape is that of a whole webhook: only those have a
-// sender.
+// isEvent reports whether a shape is a webhook's. Only webhooks have a sender.
 func (all shapes) isEvent(name string) bool {
 	_, ok := all[name]["sender"]
 	return ok

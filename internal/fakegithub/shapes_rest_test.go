@@ -23,7 +23,9 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 	must(t, err)
 	reviewComment, err := h.ReviewComment(h.ctx, repo, 2, "rita", "one.txt", 1, "and this?")
 	must(t, err)
-	must(t, h.ClosePull(repo, 2, "wendy")) // so that its branch may have another
+	must(t, h.ClosePull(repo, 2, "wendy")) // so that its branch may have another pull request
+	must(t, h.Protect(repo, "main", "build"))
+	must(t, h.RequireChecks(repo, "main", "unit"))
 	runs := h.CheckRuns(repo)
 	h.AddOtherApp("github-actions", 15368)
 	job, err := h.CompleteCheckRun(repo, "github-actions", fakegithub.CheckResult{SHA: h.Branches(repo)["one"], Name: "unit", Conclusion: "failure",
@@ -79,6 +81,10 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 		{inst, "GET {repo}/commits/{sha}/check-runs", "", 200, "get.commits.ref.check-runs"},
 		{inst, "GET {repo}/contents/README.md?ref={sha}", "", 200, "content-file"},
 		{inst, "GET {repo}/compare/main...{sha}", "", 200, "commit-comparison"},
+		{inst, "GET {repo}/branches/main", "", 200, "branch-with-protection"},
+		{inst, "GET {repo}/branches/one", "", 200, "branch-with-protection"},
+		{inst, "GET {repo}/branches/none", "", 404, "basic-error"},
+		{inst, "GET {repo}/rules/branches/main", "", 200, "[repository-rule-detailed]"},
 		{inst, "GET {repo}/actions/jobs/{job}", "", 200, "job"},
 		{inst, "GET {repo}/actions/runs/{workflow}", "", 200, "workflow-run"},
 		{inst, "POST {repo}/actions/runs/{workflow}/rerun-failed-jobs", "", 201, "empty-object"},

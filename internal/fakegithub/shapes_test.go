@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// shapes are the objects that GitHub documents, by name: the keys with their
-// types. testdata/shapes.txt explains the notation and names its sources.
+// shapes maps the name of each object that GitHub documents to its keys and types. testdata/shapes.txt explains the
+// notation and names its sources.
 type shapes map[string]map[string]field
 
 type field struct {
@@ -47,7 +47,7 @@ func readShapes(t *testing.T) shapes {
 	return all
 }
 
-// check tells what keeps a value from being of a kind.
+// check reports why a value is not of a kind.
 func (all shapes) check(path string, v any, kind string) []string {
 	var first []string
 	for _, one := range alternatives(kind) {
@@ -170,7 +170,7 @@ func decodeExactly(t *testing.T, raw []byte) any {
 	return v
 }
 
-// wire makes one REST call and returns the answer as it came.
+// wire makes one REST call and returns the raw answer.
 func (h *house) wire(client *http.Client, method, path, body string) (*http.Response, []byte) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.ctx, method, strings.TrimSuffix(h.APIURL(), "/")+path, strings.NewReader(body))

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestACheckRunEventCarriesItsWholeSuiteAndRESTOnlyTheID(t *testing.T) {
+func TestCheckRunEventHasTheWholeSuiteAndRESTOnlyItsID(t *testing.T) {
 	h := newHouse(t)
 	_, head := h.opened()
 	h.checkRunsHappen(head)
@@ -21,7 +21,7 @@ func TestACheckRunEventCarriesItsWholeSuiteAndRESTOnlyTheID(t *testing.T) {
 	}
 }
 
-func TestTheShapeCheckSeesWhatIsMissingWrongAndUndocumented(t *testing.T) {
+func TestShapeCheckFindsMissingWrongAndUndocumentedFields(t *testing.T) {
 	all := readShapes(t)
 	body := decodeExactly(t, []byte(`{"id": "7", "url": "u", "name": "bug", "color": "ededed", "default": false, "description": null, "shade": 1}`))
 	want := []string{

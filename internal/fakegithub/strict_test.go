@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-func TestTheCheckerKnowsEveryDocumentedLimit(t *testing.T) {
+func TestLimitCheckerEnforcesDocumentedLimits(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	refused := func(status int, header http.Header, text string, after time.Duration) func(*fakegithub.LimitChecker) string {
 		return func(w *fakegithub.LimitChecker) string {
@@ -54,8 +54,8 @@ func TestTheCheckerKnowsEveryDocumentedLimit(t *testing.T) {
 		{"501 writes in an hour", many(500, "POST", 7*time.Second, 7*time.Second, true), "501 content writes within an hour"},
 		{"501 check runs in an hour", many(500, "POST /repos/octo/hello/check-runs", 7*time.Second, 7*time.Second, true), ""},
 		{"a request during a retry-after", refused(429, later, "", 29*time.Second), "a request 1s before the end of the wait that was asked for"},
-		{"one that was on the way", refused(429, later, "", time.Second), ""},
-		{"one after it", refused(403, later, "", 30*time.Second), ""},
+		{"a request already on the way", refused(429, later, "", time.Second), ""},
+		{"a request after a retry-after", refused(403, later, "", 30*time.Second), ""},
 		{"a refusal that names no time", refused(403, nil, "You have exceeded a secondary rate limit.", 59*time.Second), "a request 1s before the end of the wait that was asked for"},
 		{"the hourly limit", refused(403, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1795262700"}}, "", 4*time.Minute), "a request 1m0s before the end of the wait that was asked for"},
 		{"a missing permission", refused(403, nil, "Resource not accessible by integration", 2*time.Second), ""},
@@ -68,7 +68,7 @@ func TestTheCheckerKnowsEveryDocumentedLimit(t *testing.T) {
 	}
 }
 
-func TestBreakingALimitBansForGood(t *testing.T) {
+func TestBrokenLimitBlocksPermanently(t *testing.T) {
 	var clock clock
 	h := newHouse(t, clock.option)
 	h.talk()
@@ -79,7 +79,7 @@ func TestBreakingALimitBansForGood(t *testing.T) {
 	}
 	clock.advance(500 * time.Millisecond)
 	if err := h.say("too soon"); err == nil {
-		t.Fatal("the write was taken")
+		t.Fatal("the write was accepted")
 	}
 	clock.advance(time.Hour)
 	status, body := h.get("repos/acme/tools", "Bearer "+h.installationToken())
@@ -94,7 +94,7 @@ func TestBreakingALimitBansForGood(t *testing.T) {
 	}
 }
 
-func TestThePrimaryLimitStartsAWaitForTheStrict(t *testing.T) {
+func TestRequestAfterThePrimaryLimitIsAViolation(t *testing.T) {
 	var clock clock
 	h := newHouse(t, clock.option, func(o *fakegithub.Options) { o.RateLimit = 2 })
 	auth := "Bearer " + h.installationToken()
@@ -105,7 +105,7 @@ func TestThePrimaryLimitStartsAWaitForTheStrict(t *testing.T) {
 		}
 	}
 	if v := h.Violations(); len(v) != 0 {
-		t.Errorf("being refused once is no violation: %v", v)
+		t.Errorf("being refused once is not a violation: %v", v)
 	}
 	clock.advance(10 * time.Second)
 	h.get("repos/acme/tools", auth)

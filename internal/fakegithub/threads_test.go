@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-github/v60/github"
 )
 
-func TestAnIssueGoesThroughItsLifeWithEvents(t *testing.T) {
+func TestIssueLifecycleSendsEvents(t *testing.T) {
 	h := newHouse(t)
 	n, err := h.OpenIssue(repo, "rita", "It breaks", "first text", "bug")
 	must(t, err)
@@ -38,7 +38,7 @@ func TestAnIssueGoesThroughItsLifeWithEvents(t *testing.T) {
 	}
 }
 
-func TestAnAppsCommentIsDeliveredAsTheBots(t *testing.T) {
+func TestAppsCommentIsDeliveredAsTheBots(t *testing.T) {
 	h := newHouse(t)
 	n, err := h.OpenIssue(repo, "rita", "It breaks", "")
 	must(t, err)
@@ -68,7 +68,7 @@ func TestAnAppsCommentIsDeliveredAsTheBots(t *testing.T) {
 	}
 }
 
-func TestAPersonsTokenLooksLikeThePerson(t *testing.T) {
+func TestUserTokenActsAsTheUser(t *testing.T) {
 	h := newHouse(t)
 	n, err := h.OpenIssue(repo, "rita", "It breaks", "")
 	must(t, err)
@@ -109,7 +109,7 @@ func TestTextsAreValidated(t *testing.T) {
 	}
 }
 
-func TestPermissionsAreEnforcedByKind(t *testing.T) {
+func TestPermissionsAreEnforced(t *testing.T) {
 	h := newHouse(t)
 	n, err := h.OpenIssue(repo, "rita", "It breaks", "")
 	must(t, err)
@@ -123,7 +123,7 @@ func TestPermissionsAreEnforcedByKind(t *testing.T) {
 	wantStatus(t, err, 403, "Resource not accessible by integration")
 }
 
-func TestReactionsAreKeptOnce(t *testing.T) {
+func TestRepeatedReactionIsStoredOnce(t *testing.T) {
 	h := newHouse(t)
 	n, err := h.OpenIssue(repo, "rita", "It breaks", "")
 	must(t, err)

@@ -217,8 +217,8 @@ func newGUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// emit sends an event of a repository to the installed App. repository, sender, installation and organization are
-// added to fields.
+// emit sends an event of a repository to the installed App. It adds repository, sender, installation and
+// organization to fields.
 func (w *world) emit(event string, r *repository, sender *account, fields ...obj) {
 	in := w.installationOf(r)
 	if in == nil || !in.suspended.IsZero() {
@@ -226,7 +226,7 @@ func (w *world) emit(event string, r *repository, sender *account, fields ...obj
 	}
 	payload := obj{"repository": w.renderRepo(r), "sender": w.renderUser(sender),
 		"installation": obj{"id": in.id, "node_id": nodeID("Integration", in.id)}}
-	if event == "push" { // GitHub sends these two as numbers here
+	if event == "push" { // GitHub sends these two times as numbers in pushes
 		repo := payload["repository"].(obj)
 		repo["created_at"], repo["pushed_at"], repo["master_branch"] = r.created.Unix(), r.pushed.Unix(), r.defaultBranch
 		repo["owner"].(obj)["name"] = r.owner.login

@@ -15,9 +15,9 @@ import (
 type world struct {
 	renderer
 	now          func() time.Time
-	dir          string          // of the bare repositories
+	dir          string          // holds the bare repositories
 	gits         atomic.Int64    // git processes; see bare
-	key          *rsa.PrivateKey // the App's
+	key          *rsa.PrivateKey // the App's key
 	secret       string
 	clientSecret string
 	webhooks     *webhooks
@@ -33,7 +33,7 @@ type world struct {
 	manifests     []Manifest // as submitted
 	codes         map[string]manifestCode
 	hookRanges    []string         // published sources of webhooks
-	grants        map[string]grant // of logins, by code
+	grants        map[string]grant // logins by code
 	attached      [][]byte         // in order of upload
 	lastID        int64
 }
@@ -72,7 +72,7 @@ type app struct {
 	bot         *account
 	permissions map[string]string
 	events      []string
-	callbacks   []string // of its login
+	callbacks   []string // login callback URLs
 	created     time.Time
 }
 
@@ -94,13 +94,17 @@ type repository struct {
 	created       time.Time
 	pushed        time.Time
 	deleted       bool
-	public        bool // private unless Publish is called
-	upToDate      bool // a rule: pull requests must contain their base
+	public        bool                         // private unless Publish is called
+	upToDate      bool                         // a rule: pull requests must contain their base
+	protected     map[string]*protection       // by branch
+	rulesets      map[string][]string          // required status checks by branch
+	rules         map[string][]string          // types of other rules of rulesets by branch
+	statuses      map[string]map[string]string // states of commit statuses by commit and context
 	git           *bare
-	pushing       sync.Mutex        // taken before Server.mu: one push at a time
+	pushing       sync.Mutex        // taken before world.mu: one push at a time
 	roles         map[string]string // by lower-case login: read, triage, write, maintain, admin
 	branches      map[string]string // name to commit
-	threads       []*thread         // number n at n-1
+	threads       []*thread         // thread n is at index n-1
 	runs          []*checkRun
 	suites        []*checkSuite
 	pushes        []Push
@@ -122,7 +126,7 @@ type thread struct {
 	closed    time.Time
 	labels    []string
 	assignees []*account
-	edited    time.Time // of the description; zero for never
+	edited    time.Time // last edit of the description; zero for never
 	events    []issueEvent
 	comments  []*comment
 	reactions []reaction
@@ -139,14 +143,15 @@ type pull struct {
 	mergedAt time.Time
 	mergedBy *account
 	mergeSHA string
-	diff     comparison // with the current base
-	computed bool       // mergeability is shown: from the second request after a change on
+	diff     comparison // compared with the current base
+	computes bool       // GitHub never finishes computing mergeability
+	computed bool       // mergeability is shown; true from the second request after a change
 	reviews  []*review
-	asked    []*account // for a review
+	asked    []*account // requested reviewers
 	comments []*reviewComment
 }
 
-// issueEvent is labeled, unlabeled or renamed.
+// issueEvent is a labeled, unlabeled or renamed event.
 type issueEvent struct {
 	id       int64
 	event    string
@@ -184,7 +189,7 @@ type reviewComment struct {
 	line     int
 	hunk     string
 	commit   string
-	answers  int64 // the thread's first remark; zero for the first
+	answers  int64 // the thread's first remark; zero in that remark itself
 	resolved bool
 }
 
@@ -206,7 +211,7 @@ func newWorld(o Options, key *rsa.PrivateKey) *world {
 	return w
 }
 
-// newID returns ids that are unique over all kinds, so mixed-up kinds show.
+// newID returns ids that are unique across all kinds, so that tests notice mixed-up ids.
 func (w *world) newID() int64 {
 	w.lastID++
 	return w.lastID
@@ -302,7 +307,7 @@ func (w *world) act() (done func()) {
 	}
 }
 
-// on finds the objects of a user's act. Permissions are not checked: tests decide.
+// on finds the objects of a user's act. It checks no permissions: tests choose what users do.
 func (w *world) on(repo string, number int, login string) (*repository, *thread, *account, error) {
 	r, err := w.repo(repo)
 	if err != nil {

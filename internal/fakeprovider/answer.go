@@ -28,7 +28,7 @@ const (
 	refused
 	// broken reports an error in the stream, named by answer.name.
 	broken
-	// garbage is no JSON.
+	// garbage sends invalid JSON.
 	garbage
 	// cutEOF and cutRST end the connection in the middle.
 	cutEOF
@@ -65,15 +65,15 @@ type failure struct {
 // Usage of every answer in tokens.
 const (
 	usageInput     = 1200
-	usageCached    = 200 // of the input
+	usageCached    = 200 // part of the input
 	usageOutput    = 34
-	usageReasoning = 10 // of the output
+	usageReasoning = 10 // part of the output
 )
 
 // partial is the text before a broken answer.
 const partial = "I have started to answer but the conn"
 
-// id returns a unique identifier: tools are identified by it in a resumed conversation.
+// id returns an identifier that stays unique when a conversation is resumed.
 func id(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 func (a answer) pieces(text string) []string {
@@ -107,7 +107,7 @@ func send(w http.ResponseWriter, r *http.Request, wire protocol, t turn, set set
 	case (a.kind == cutEOF || a.kind == cutRST) && !t.streamed:
 		w.Header().Set("Content-Type", "application/json")
 		s.write(`{"id":"cut","ty`)
-		s.cut(cutRST) // a complete chunked body with half a document is no cut
+		s.cut(cutRST) // without a reset, a half document would look complete
 	case a.kind == broken && !t.streamed:
 		reply(w, wire.failure(failureOf(a.name), set, now))
 	case !t.streamed:
@@ -176,14 +176,14 @@ func example(schema any) any {
 	return out
 }
 
-// settle delays a cut, so that the client reads earlier data: a reset discards data on its way.
+// settle delays a cut, so that the client reads earlier data: a reset discards data in transit.
 const settle = 150 * time.Millisecond
 
 // stream writes server-sent events until the client is gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	ctx     context.Context // of the request, like the stream
+	ctx     context.Context // the request's context
 	failed  bool
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// serveTests in the environment turns the test binary into an MCP server with
-// one tool, run_tests, that passes once hello.txt is in the work tree.
+// serveTests is an environment variable that turns the test binary into an MCP server with one tool, run_tests. The tests
+// pass if hello.txt is in the work tree.
 const serveTests = "FAKEPROVIDER_TEST_TOOL"
 
 func TestMain(m *testing.M) {
@@ -62,15 +62,14 @@ func toolServer(tree string, in io.Reader, out io.Writer) {
 	}
 }
 
-// ran is what is left of a run of Codex.
+// ran is the result of a Codex run.
 type ran struct {
 	out, err string
 	code     int
 	tree     string
 }
 
-// runCodex runs the real CLI with a model against a base URL, in a repository of
-// its own.
+// runCodex runs the real CLI with a model against a base URL in a new repository.
 func runCodex(t *testing.T, model, url string) ran {
 	t.Helper()
 	needs.All(t, "the agent CLIs")
@@ -130,13 +129,12 @@ func start(t *testing.T, o fakeprovider.Options) *fakeprovider.Server {
 	return s
 }
 
-// TestCodexEditsAndRunsTests has Codex write a file and edit it by its own tools,
-// and call a tool of an MCP server, in each of its ways to work, which differ by the
-// model. The other CLIs have one way each, which TestRealAgents of cmd/pawl drives.
+// Codex writes and edits a file with its own tools and calls an MCP tool. Its set of tools depends on the model. The other
+// CLIs have one set each, which TestRealAgents in cmd/pawl covers.
 func TestCodexEditsAndRunsTests(t *testing.T) {
 	s := start(t, fakeprovider.Options{Key: "sk-mock"})
 	s.Set("edits", "3")
-	for name, model := range map[string]string{"a model that it knows": "gpt-5.5", "code mode": "gpt-6-sol", "a new model": "made-up"} {
+	for name, model := range map[string]string{"a known model": "gpt-5.5", "code mode": "gpt-6-sol", "a new model": "made-up"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for scenario, want := range map[string]struct{ file, text, said string }{

@@ -18,29 +18,26 @@ import (
 
 type object = map[string]any
 
-// heard is what a client understands of an answer, whatever the protocol.
-type heard struct {
+// reply is an answer as a client parses it, independent of the protocol.
+type reply struct {
 	Thinking, Text string
-	// Calls are name and arguments of each call of a tool.
+	// Calls lists each tool call as its name and arguments.
 	Calls []string
-	// Finish is why the answer ended, in the protocol's word; empty when it
-	// never did.
+	// Finish is the protocol's reason for the end; empty if the answer never ended.
 	Finish string
 	// Error is the message of an error inside the stream.
 	Error string
 	Usage bool
 }
 
-// wires are the four protocols from the side of a client: how to ask, and how
-// to understand.
+// wires has the client's side of the four protocols: how to make a request and parse an answer.
 var wires = map[string]struct {
 	path func(stream bool) string
-	// ask makes a request with one prompt, the given results of tools, and
-	// offered tools.
+	// ask builds a request with one prompt, the results of earlier tool calls and the offered tools.
 	ask   func(prompt string, results []string, tools ...string) object
-	event func(h *heard, data object)
-	whole func(h *heard, body object)
-	tools []string // of the CLI that speaks the protocol
+	event func(h *reply, data object)
+	whole func(h *reply, body object)
+	tools []string // the tools of the CLI that uses the protocol
 }{
 	"responses": {
 		path: func(bool) string { return "/v1/responses" },
@@ -60,7 +57,7 @@ var wires = map[string]struct {
 			}
 			return object{"model": "m", "input": input, "tools": offered}
 		},
-		event: func(h *heard, data object) {
+		event: func(h *reply, data object) {
 			switch data["type"] {
 			case "response.reasoning_summary_text.delta":
 				h.Thinking += data["delta"].(string)
@@ -74,7 +71,7 @@ var wires = map[string]struct {
 				h.Error = data["response"].(object)["error"].(object)["message"].(string)
 			}
 		},
-		whole: func(h *heard, body object) {
+		whole: func(h *reply, body object) {
 			for _, item := range body["output"].([]any) {
 				responsesItem(h, item.(object), false)
 			}
@@ -95,7 +92,7 @@ var wires = map[string]struct {
 			}
 			return object{"model": "m", "messages": messages, "tools": offered}
 		},
-		event: func(h *heard, data object) {
+		event: func(h *reply, data object) {
 			if e, ok := data["error"].(object); ok {
 				h.Error = e["message"].(string)
 				return
@@ -105,7 +102,7 @@ var wires = map[string]struct {
 				chatChoice(h, c.(object), "delta")
 			}
 		},
-		whole: func(h *heard, body object) {
+		whole: func(h *reply, body object) {
 			h.Usage = body["usage"] != nil
 			chatChoice(h, body["choices"].([]any)[0].(object), "message")
 		},
@@ -126,7 +123,7 @@ var wires = map[string]struct {
 			return object{"model": "m", "messages": messages, "tools": offered, "system": []any{object{"type": "text", "text": "# Environment\n - Primary working directory: /work/tree\n"}}}
 		},
 		event: anthropicEvent,
-		whole: func(h *heard, body object) {
+		whole: func(h *reply, body object) {
 			for _, b := range body["content"].([]any) {
 				switch b := b.(object); b["type"] {
 				case "thinking":
@@ -172,7 +169,7 @@ func text(v any) string {
 	return string(encoded)
 }
 
-func responsesItem(h *heard, item object, streamed bool) {
+func responsesItem(h *reply, item object, streamed bool) {
 	switch item["type"] {
 	case "function_call":
 		h.Calls = append(h.Calls, fmt.Sprint(item["name"], " ", item["arguments"]))
@@ -194,11 +191,11 @@ func responsesItem(h *heard, item object, streamed bool) {
 	}
 }
 
-func responsesEnd(h *heard, response object) {
+func responsesEnd(h *reply, response object) {
 	h.Finish, h.Usage = response["status"].(string), response["usage"] != nil
 }
 
-func chatChoice(h *heard, choice object, key string) {
+func chatChoice(h *reply, choice object, key string) {
 	delta := choice[key].(object)
 	if t, ok := delta["reasoning_content"].(string); ok {
 		h.Thinking += t
@@ -216,7 +213,7 @@ func chatChoice(h *heard, choice object, key string) {
 	}
 }
 
-func anthropicEvent(h *heard, data object) {
+func anthropicEvent(h *reply, data object) {
 	switch data["type"] {
 	case "content_block_start":
 		if b := data["content_block"].(object); b["type"] == "tool_use" {
@@ -238,7 +235,7 @@ func anthropicEvent(h *heard, data object) {
 	}
 }
 
-func geminiChunk(h *heard, data object) {
+func geminiChunk(h *reply, data object) {
 	if e, ok := data["error"].(object); ok {
 		h.Error = e["message"].(string)
 		return
@@ -261,7 +258,7 @@ func geminiChunk(h *heard, data object) {
 	}
 }
 
-// post sends a request and gives the whole answer; err is what broke off.
+// post sends a request and returns the whole answer. err is the error that ended it early.
 func post(t *testing.T, url string, body object, header ...string) (status int, head http.Header, answer []byte, err error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(text(body)))
@@ -280,10 +277,10 @@ func post(t *testing.T, url string, body object, header ...string) (status int, 
 	return response.StatusCode, response.Header, answer, err
 }
 
-// hear understands an answer. Events that are no JSON end it.
-func hear(t *testing.T, protocol string, stream bool, answer []byte) heard {
+// parse parses an answer up to the first event that is not JSON.
+func parse(t *testing.T, protocol string, stream bool, answer []byte) reply {
 	t.Helper()
-	wire, h := wires[protocol], heard{}
+	wire, h := wires[protocol], reply{}
 	if !stream {
 		var body object
 		if err := json.Unmarshal(answer, &body); err != nil {
@@ -316,8 +313,8 @@ func hear(t *testing.T, protocol string, stream bool, answer []byte) heard {
 	return h
 }
 
-// talk asks one scenario once.
-func talk(t *testing.T, s *fakeprovider.Server, scenario, protocol string, stream bool, results ...string) heard {
+// talk sends one request to a scenario.
+func talk(t *testing.T, s *fakeprovider.Server, scenario, protocol string, stream bool, results ...string) reply {
 	t.Helper()
 	wire := wires[protocol]
 	body := wire.ask("Create hello.txt.", results, wire.tools...)
@@ -328,10 +325,10 @@ func talk(t *testing.T, s *fakeprovider.Server, scenario, protocol string, strea
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("%s by %s: %d %v\n%s", scenario, protocol, status, err, answer)
 	}
-	return hear(t, protocol, stream, answer)
+	return parse(t, protocol, stream, answer)
 }
 
-func TestStreamedAndWholeAnswersSayTheSame(t *testing.T) {
+func TestStreamedAndWholeAnswersAreEqual(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	s.Set("bytes", "3000")
 	for protocol := range wires {
@@ -340,9 +337,9 @@ func TestStreamedAndWholeAnswersSayTheSame(t *testing.T) {
 			if diff := cmp.Diff(streamed, whole); diff != "" {
 				t.Errorf("%s by %s (-streamed +whole):\n%s", scenario, protocol, diff)
 			}
-			// A Responses answer that was cut short tells no usage.
+			// A truncated Responses answer has no usage.
 			if streamed.Finish == "" || !streamed.Usage && scenario != "max-tokens" {
-				t.Errorf("%s by %s does not end or tells no usage: %+v", scenario, protocol, streamed)
+				t.Errorf("%s by %s does not end or has no usage: %+v", scenario, protocol, streamed)
 			}
 		}
 	}
@@ -363,7 +360,7 @@ func TestEachAgentGetsTheToolsThatItOffers(t *testing.T) {
 			`run_shell_command {"command":"echo about to fail; echo oops \u003e\u00262; exit 3","description":"Run a command"}`, `mcp_ci_run_tests {}`},
 	}
 	for protocol, calls := range want {
-		got := []heard{talk(t, s, "edit-success", protocol, true), talk(t, s, "edit-loop", protocol, true, "ok"), talk(t, s, "tool-fail", protocol, true), talk(t, s, "mcp", protocol, true)}
+		got := []reply{talk(t, s, "edit-success", protocol, true), talk(t, s, "edit-loop", protocol, true, "ok"), talk(t, s, "tool-fail", protocol, true), talk(t, s, "mcp", protocol, true)}
 		for i, h := range got {
 			if diff := cmp.Diff([]string{calls[i]}, h.Calls); diff != "" {
 				t.Errorf("%s, call %d (-want +got):\n%s", protocol, i, diff)
@@ -372,7 +369,7 @@ func TestEachAgentGetsTheToolsThatItOffers(t *testing.T) {
 	}
 }
 
-func TestCodexVariantsOfToolsAreServed(t *testing.T) {
+func TestCodexToolVariantsAreServed(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	wire := wires["responses"]
 	ask := func(scenario string, tools ...string) string {
@@ -380,7 +377,7 @@ func TestCodexVariantsOfToolsAreServed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(hear(t, "responses", false, answer).Calls, "; ")
+		return strings.Join(parse(t, "responses", false, answer).Calls, "; ")
 	}
 	const patch = "*** Begin Patch\n*** Add File: hello.txt\n+hello from the mock model\n*** End Patch"
 	for _, c := range []struct{ got, want string }{
@@ -396,18 +393,17 @@ func TestCodexVariantsOfToolsAreServed(t *testing.T) {
 	}
 }
 
-// TestClaudeIsToldToWaitForItsTools: the first request of Claude Code may come
-// before a slow MCP server has connected.
-func TestClaudeIsToldToWaitForItsTools(t *testing.T) {
+// Claude Code's first request may come before a slow MCP server has connected.
+func TestClaudeWaitsForItsTools(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	wire := wires["anthropic"]
 	body := wire.ask("Go.", nil, "Write", "WaitForMcpServers")
-	ask := func() heard {
+	ask := func() reply {
 		_, _, answer, err := post(t, s.URL("mcp")+"/v1/messages", body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return hear(t, "anthropic", false, answer)
+		return parse(t, "anthropic", false, answer)
 	}
 	if h := ask(); !slices.Equal(h.Calls, []string{"WaitForMcpServers {}"}) {
 		t.Errorf("before: %+v", h)

@@ -14,7 +14,7 @@ import (
 type scenario struct {
 	answer func(t turn, set settings) answer
 	// fails is the number of bad answers before the scenario turns into edit-success, unless Set("fails") overrides
-	// it; 0 is never.
+	// it; 0 means never.
 	fails int
 	// answersSide gives requests without tools a proper answer in every scenario.
 	answersSide bool

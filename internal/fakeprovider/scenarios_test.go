@@ -24,7 +24,7 @@ var statuses = map[string][4]int{
 	"usage-not-included":  {429, 429, 429, 429},
 	"insufficient-quota":  {429, 429, 400, 429},
 	"rate-429":            {429, 429, 429, 429},
-	"auth-401":            {401, 401, 401, 400}, // Google calls a bad key a bad argument
+	"auth-401":            {401, 401, 401, 400}, // Google answers a bad key with 400
 	"auth-403":            {403, 403, 403, 403},
 	"overload-500":        {500, 500, 500, 500},
 	"overload-503":        {503, 503, 503, 503},
@@ -35,7 +35,7 @@ var statuses = map[string][4]int{
 	"transient-503":       {503, 503, 503, 503},
 }
 
-func TestErrorsHaveTheStatusOfTheProvider(t *testing.T) {
+func TestErrorsHaveTheProvidersStatus(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	for scenario, want := range statuses {
 		for i, protocol := range []string{"responses", "chat", "anthropic", "gemini"} {
@@ -85,7 +85,7 @@ func TestTruncatedAnswersNeverFinish(t *testing.T) {
 			if (err != nil) != c.reset {
 				t.Errorf("%s by %s ended with %v", c.scenario, protocol, err)
 			}
-			if h := hear(t, protocol, true, answer); h.Text == "" || h.Finish != "" {
+			if h := parse(t, protocol, true, answer); h.Text == "" || h.Finish != "" {
 				t.Errorf("%s by %s: %+v", c.scenario, protocol, h)
 			}
 		}
@@ -117,11 +117,11 @@ func TestHangsEndWithTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(response.Body); err == nil {
-		t.Error("the stream ended as if it were whole")
+		t.Error("the stream ended without an error")
 	}
 }
 
-func TestAWrongCredentialIsRefusedInTheWordsOfTheProvider(t *testing.T) {
+func TestWrongCredentialIsRefusedAsByTheProvider(t *testing.T) {
 	s := start(t, fakeprovider.Options{Key: "right"})
 	for protocol, c := range map[string]struct{ header, prefix, want string }{
 		"responses": {"Authorization", "Bearer ", "invalid_api_key"},
@@ -140,7 +140,7 @@ func TestAWrongCredentialIsRefusedInTheWordsOfTheProvider(t *testing.T) {
 	}
 }
 
-func TestLimitsTellTheirReset(t *testing.T) {
+func TestLimitsNameTheirReset(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := start(t, fakeprovider.Options{Now: func() time.Time { return now }})
 	s.Set("reset_in", "1800")
@@ -159,7 +159,7 @@ func TestLimitsTellTheirReset(t *testing.T) {
 	}
 }
 
-func TestTransientErrorsPassAndAreCountedByURL(t *testing.T) {
+func TestTransientErrorsPassAndAreCountedPerURL(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	s.Set("usage-limit~b/fails", "1")
 	wire := wires["anthropic"]
@@ -179,7 +179,7 @@ func TestTransientErrorsPassAndAreCountedByURL(t *testing.T) {
 	}
 }
 
-func TestTestToolIsFollowedByAnEditOnlyWhereItFails(t *testing.T) {
+func TestEditFollowsOnlyAFailingTestTool(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	for protocol := range wires {
 		for result, edits := range map[string]bool{
@@ -193,7 +193,7 @@ func TestTestToolIsFollowedByAnEditOnlyWhereItFails(t *testing.T) {
 	}
 }
 
-func TestLaterPromptsStartAnew(t *testing.T) {
+func TestLaterPromptStartsANewTurn(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	body := wires["chat"].ask("First.", []string{"written"}, wires["chat"].tools...)
 	body["messages"] = append(body["messages"].([]any), object{"role": "assistant", "content": "Done."}, object{"role": "user", "content": "Second."})
@@ -201,7 +201,7 @@ func TestLaterPromptsStartAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := hear(t, "chat", false, answer); len(h.Calls) != 1 || !strings.Contains(h.Calls[0], "turn2.txt") {
+	if h := parse(t, "chat", false, answer); len(h.Calls) != 1 || !strings.Contains(h.Calls[0], "turn2.txt") {
 		t.Errorf("got %+v", h)
 	}
 	body["messages"] = append(body["messages"].([]any), object{"role": "tool", "content": "written"})
@@ -209,12 +209,12 @@ func TestLaterPromptsStartAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := hear(t, "chat", false, answer); !strings.HasPrefix(h.Text, "Turn 2 finished. I can see 2 user message(s) and 1 earlier tool result(s)") {
+	if h := parse(t, "chat", false, answer); !strings.HasPrefix(h.Text, "Turn 2 finished. I can see 2 user message(s) and 1 earlier tool result(s)") {
 		t.Errorf("got %+v", h)
 	}
 }
 
-func TestSideRequestsGetATitleAndErrors(t *testing.T) {
+func TestSideRequestsGetTitlesAndErrors(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	schema := object{"type": "object", "properties": object{"title": object{"type": "string"}, "next_speaker": object{"type": "string", "enum": []any{"model", "user"}}}}
 	body := wires["gemini"].ask("Who speaks next?", nil)
@@ -223,15 +223,15 @@ func TestSideRequestsGetATitleAndErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := hear(t, "gemini", false, answer); h.Text != `{"next_speaker":"user","title":"Mock title"}` {
+	if h := parse(t, "gemini", false, answer); h.Text != `{"next_speaker":"user","title":"Mock title"}` {
 		t.Errorf("got %q", h.Text)
 	}
 	if status, _, _, err := post(t, s.URL("auth-401")+wires["chat"].path(false), wires["chat"].ask("Title?", nil)); err != nil || status != 401 {
-		t.Errorf("a side request at a provider that refuses the key: %d %v", status, err)
+		t.Errorf("a side request to a provider that refuses the key: %d %v", status, err)
 	}
 }
 
-func TestRequestsAreKeptAsReceived(t *testing.T) {
+func TestRequestsAreStoredAsReceived(t *testing.T) {
 	s := start(t, fakeprovider.Options{})
 	bodies := map[string]object{"responses": {"reasoning": object{"effort": "xhigh"}}, "chat": {"reasoning_effort": "low"}, "anthropic": {"output_config": object{"effort": "max"}},
 		"gemini": {"generationConfig": object{"thinkingConfig": object{"thinkingLevel": "HIGH"}}}}

@@ -148,7 +148,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// settled returns a scenario URL's settings, its own over the general ones.
+// settled returns a scenario URL's settings. Its own settings override general ones.
 func (s *Server) settled(label string) settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,8 +128,8 @@ func (t turn) script(o operation) (invocation, bool) {
 
 var testTool = regexp.MustCompile(`(?i)run_?tests`)
 
-// waiting is Claude Code's tool while MCP servers connect. Without a call the conversation continues without their
-// tools.
+// waiting is Claude Code's tool while MCP servers connect. Without a call to it, the conversation continues
+// without the servers' tools.
 const waiting = "WaitForMcpServers"
 
 // canRunTests reports whether the request offers a tool that runs tests, or an untried way to get one.

@@ -17,8 +17,8 @@ type protocol interface {
 	read(path string, body []byte) turn
 	// failure returns the provider's HTTP error.
 	failure(name string, set settings, now time.Time) failure
-	// headers are added to good answers when a limit is nearly used up.
-	// headers report the used percentage of a window; nil for a provider without windows.
+	// headers are added to good answers. They report a window's used percentage; nil for a provider
+	// without windows.
 	headers(used int, now time.Time) map[string]string
 	// stream writes a good or broken answer as events.
 	stream(s *stream, t turn, a answer, set settings, now time.Time)
@@ -34,7 +34,7 @@ type turn struct {
 	tools    []tool
 	effort   string
 	schema   json.RawMessage
-	// first is the conversation's first prompt; prompts counts them.
+	// first is the conversation's first prompt; prompts counts all prompts.
 	first   string
 	prompts int
 	// results are the tool results since the last prompt; past counts earlier ones.

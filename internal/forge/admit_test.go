@@ -56,7 +56,7 @@ func TestAdmitReturnsTheWaitOfEachLimit(t *testing.T) {
 		{"points come back", spend(t, read, 300), s/9 + 1, read, 0},
 		{"cosmetics leave a fifth of the points", spend(t, read, 240), 0, spare, s / 9},
 		{"content of the minute", spend(t, content, 26), 0, content, 1250 * time.Millisecond},
-		{"a check run is no content", spend(t, content, 26), 0, check, 0},
+		{"a check run is not content", spend(t, content, 26), 0, check, 0},
 		{"content of the hour", anHoursContent, 0, content, 12 * s},
 		{"a hold", held(noon.Add(7 * s)), 0, read, 7 * s},
 		{"an expired hold", held(noon), 0, read, 0},

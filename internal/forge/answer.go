@@ -15,17 +15,17 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxAnswer limits an answer in bytes: payloads reach 25 MB, a page of 100 comments 65,536 characters each.
+// maxAnswer limits an answer in bytes: payloads reach 25 MB, a page 100 comments of 65,536 characters.
 const maxAnswer = 32 << 20
 
 // answer holds the result of one try.
 type answer struct {
 	path      string
-	sent      bool // false if fence or clock stopped the request
+	sent      bool // false if the request was never sent
 	status    int  // zero without an answer
 	header    http.Header
 	message   string
-	secondary bool  // a secondary limit by GitHub's message
+	secondary bool  // GitHub's message names a secondary limit
 	limit     bool  // the message is about a limit
 	blocked   bool  // for legal reasons or by the terms of service
 	err       error // why the answer is unusable
@@ -53,7 +53,7 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 	}
 }
 
-// usable says why an answer is unusable: it must be JSON with the fields.
+// usable returns an error unless the answer is JSON with the required fields.
 func usable(body []byte, holds []string) error {
 	if len(holds) == 0 {
 		return json.Unmarshal(body, new(json.RawMessage))
@@ -108,7 +108,7 @@ func (a answer) class() class {
 		return unknown
 	case a.status < 400:
 		return done
-	case a.isForeign() && !a.saysWhen():
+	case a.isForeign() && !a.showsLimit():
 		return unknown
 	case a.isLimit():
 		return limited
@@ -125,7 +125,7 @@ func (a answer) isLimit() bool {
 		return true
 	case a.status != http.StatusForbidden:
 		return false
-	case a.limit, a.message == "", a.saysWhen():
+	case a.limit, a.message == "", a.showsLimit():
 		return true
 	default:
 		return strings.EqualFold(a.message, http.StatusText(a.status))
@@ -147,8 +147,8 @@ func (a answer) isForeign() bool {
 	}
 }
 
-// saysWhen reports whether status or headers show a limit.
-func (a answer) saysWhen() bool {
+// showsLimit reports whether status or headers show a limit.
+func (a answer) showsLimit() bool {
 	if a.status == http.StatusTooManyRequests {
 		return true
 	}
@@ -158,8 +158,8 @@ func (a answer) saysWhen() bool {
 	return exhausted(a.header)
 }
 
-// wantsPause reports whether GitHub wants no requests: after a limit, the hour's last request, or an outage with an
-// end.
+// wantsPause reports whether GitHub wants no requests: after a limit, the hour's last request, or an outage with a
+// retry-after.
 func (a answer) wantsPause(now time.Time) bool {
 	if a.class() == limited {
 		return true
@@ -171,8 +171,8 @@ func (a answer) wantsPause(now time.Time) bool {
 	if a.status < 500 {
 		return false
 	}
-	_, says := retryAfter(a.header, now)
-	return says
+	_, named := retryAfter(a.header, now)
+	return named
 }
 
 func (a answer) says(words string) bool {
@@ -189,13 +189,13 @@ func exhaustedUntil(h http.Header) (reset time.Time, ok bool) {
 	return resetTime(h)
 }
 
-// unspecifiedWait applies if GitHub names no time ("at least one minute", REST best practices). It doubles each time.
+// unspecifiedWait applies if GitHub names no time ("at least one minute", REST best practices). Refusals double it.
 const unspecifiedWait = time.Minute
 
 // longestWait limits a requested wait to the hourly window; later times come from a wrong clock.
 const longestWait = time.Hour
 
-// limitEnds returns when to ask again, in GitHub's documented order: retry-after, hourly reset, one minute doubled.
+// limitEnds returns when to ask again, in GitHub's documented order: retry-after, hourly reset, doubling minutes.
 // secondary is false for the hourly limit; named means that GitHub gave a time.
 func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary, named bool) {
 	if after, ok := retryAfter(a.header, now); ok {

@@ -62,7 +62,7 @@ func (s Apps) askSelf(ctx context.Context) (app App, err error) {
 	app.BotLogin = app.Slug + "[bot]"
 	app.BotID, err = s.userID(ctx, app.BotLogin)
 	if errors.Is(err, ErrNotFound) {
-		// Its id and performed_via_github_app still identify the App's texts.
+		// The App's id and performed_via_github_app still identify its texts.
 		s.client.cfg.Log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
 		return app, nil
 	}
@@ -89,8 +89,8 @@ func aboutNoThread(err error) error {
 	return err
 }
 
-// userID looks up a user without credentials. If GitHub refuses that (private mode, or 60 an hour per address),
-// userID takes a token with metadata access. The App's JWT does not work for users.
+// userID looks up a user without credentials. If GitHub refuses (private mode, or over 60 an hour per address),
+// userID uses a token with metadata access. The App's JWT does not work for users.
 func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
 	var user feedback.Actor
@@ -220,7 +220,7 @@ func explainConversion(a answer) (hint string, kind error) {
 // hour.
 const tokenMargin = 5 * time.Minute
 
-// tokenKey identifies a repository by id, or by name without one.
+// tokenKey identifies a repository by id, or by name if the id is zero.
 type tokenKey struct {
 	installation, id int64
 	name             string
@@ -295,7 +295,7 @@ func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	return known.value, nil
 }
 
-// Forget drops the repository's token, after git was refused with it.
+// Forget drops the repository's token. Call it after GitHub refused the token to git.
 func (s Apps) Forget(repo Repo) { s.client.drop(repo, "") }
 
 func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTokenOptions {
@@ -318,7 +318,7 @@ func (s Apps) mint(ctx context.Context, installation int64, opts *github.Install
 func explainMint(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusNotFound:
-		return "the App was uninstalled there; install it again to go on", ErrUninstalled
+		return "the App was uninstalled from this account; install it again", ErrUninstalled
 	case a.status == http.StatusUnprocessableEntity && a.says("permission"):
 		return "the installation lacks permissions of app.yml; accept them on the installation's settings page", ErrForbidden
 	case a.status == http.StatusUnprocessableEntity:

@@ -32,7 +32,7 @@ func (k caching) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(resp.Body) // httpcache stores bodies that were read to the end
+	body, err := io.ReadAll(resp.Body) // httpcache stores only bodies that were read to the end
 	_ = resp.Body.Close()
 	if err != nil {
 		return nil, err

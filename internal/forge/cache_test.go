@@ -52,11 +52,11 @@ func TestInstallationsDoNotShareAnswers(t *testing.T) {
 	c := newCache()
 	c.of(5).Set("u", []byte("1"))
 	if _, ok := c.of(6).Get("u"); ok {
-		t.Error("another installation got it")
+		t.Error("another installation got the cached answer")
 	}
 }
 
-func TestTheCacheIsBounded(t *testing.T) {
+func TestCacheSizeIsLimited(t *testing.T) {
 	c := newCache()
 	for i := range 1000 {
 		c.of(5).Set(fmt.Sprint(i), make([]byte, 100<<10))
@@ -64,8 +64,14 @@ func TestTheCacheIsBounded(t *testing.T) {
 	}
 	_, used := c.of(5).Get("0")
 	_, old := c.of(5).Get("1")
-	if c.size > maxCache || c.size < maxCache/2 || c.size != c.entries.Len()*100<<10 || !used || old {
-		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, c.entries.Len(), used, old)
+	if c.size > maxCache || c.size < maxCache/2 {
+		t.Errorf("%d bytes, want between half of %d and all of it", c.size, maxCache)
+	}
+	if want := c.entries.Len() * 100 << 10; c.size != want {
+		t.Errorf("%d bytes are counted, want %d", c.size, want)
+	}
+	if !used || old {
+		t.Errorf("the recently used answer is cached: %v, an old one: %v", used, old)
 	}
 }
 
@@ -85,14 +91,14 @@ func TestCacheSurvivesATokenRenewal(t *testing.T) {
 	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"one"}`), tagged(`"1"`, `{"number":3,"title":"two"}`))
 	for range 2 {
 		if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || issue.Title != "one" {
-			t.Errorf("%q, %v; want the answer that was kept", issue.Title, err)
+			t.Errorf("%q, %v; want the cached answer", issue.Title, err)
 		}
 		c.Apps.Forget(h.repo)
 	}
 	for _, value := range c.cache.entries.Keys() {
 		kept, _ := c.cache.entries.Get(value)
 		if strings.Contains(string(kept.([]byte)), "Bearer") {
-			t.Errorf("a credential is kept: %s", kept)
+			t.Errorf("a credential is cached: %s", kept)
 		}
 	}
 }
@@ -101,7 +107,7 @@ func TestLargeAnswerIsNotCached(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"`+strings.Repeat("x", maxEntry)+`"}`))
 	if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxEntry || c.cache.entries.Len() != 0 {
-		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, c.cache.entries.Len())
+		t.Errorf("%d bytes, %v, %d cached", len(issue.Title), err, c.cache.entries.Len())
 	}
 }
 
@@ -109,6 +115,6 @@ func TestDeliveryPayloadIsNotCached(t *testing.T) {
 	h, c := start(t)
 	h.fail("GET /app/hook/deliveries/7", tagged(`"1"`, `{"id":7,"request":{"payload":{"a":1}}}`))
 	if payload, err := c.Apps.Payload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || c.cache.entries.Len() != 0 {
-		t.Errorf("%s, %v, %d answers kept", payload, err, c.cache.entries.Len())
+		t.Errorf("%s, %v, %d answers cached", payload, err, c.cache.entries.Len())
 	}
 }

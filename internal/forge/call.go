@@ -35,7 +35,7 @@ type request struct {
 	body    any // JSON, or nil
 	as      credentials
 	repo    Repo    // supplies the token for asInstallation; only the installation for asToken
-	token   string  // token for asToken, or from Token
+	token   string  // preset for asToken, otherwise from Token
 	urgency urgency // its priority within the limits
 	reads   bool    // the POST changes nothing
 	lags    bool    // a 404 may come from a lagging replica

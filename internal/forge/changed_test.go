@@ -72,11 +72,11 @@ func TestChangeDuringListingHidesNoThread(t *testing.T) {
 	}
 	numbered(t, list, 350)
 	if last := list[len(list)-1]; last.Number != 4 {
-		t.Errorf("the last is %d, want the one that changed meanwhile", last.Number)
+		t.Errorf("the last is %d, want the issue that changed during the listing", last.Number)
 	}
 }
 
-func TestASecondThatFillsAPageIsReadToItsEnd(t *testing.T) {
+func TestFullPageOfOneSecondIsReadToItsEnd(t *testing.T) {
 	h, c, _, since := manyIssues(t, 230, 0)
 	list, more, err := c.Issues.ChangedSince(t.Context(), h.repo, since)
 	if err != nil || more {

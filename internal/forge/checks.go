@@ -88,7 +88,7 @@ func (s Checks) Update(ctx context.Context, repo Repo, id int64, run CheckRun) (
 
 // Find returns this App's newest check run with the name and external id on a commit.
 func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
-	all, err := s.list(ctx, repo, sha, maxPages, url.Values{
+	all, _, err := s.list(ctx, repo, sha, maxPages, url.Values{
 		"check_name": {name},
 		"filter":     {"all"},
 		"app_id":     {strconv.FormatInt(s.client.cfg.AppID, 10)},
@@ -128,37 +128,43 @@ type CheckResult struct {
 	App        AppID  `json:"app"`
 	Output     struct {
 		Output
-		Text string `json:"text"`
+		Text  string `json:"text"`
+		Notes int    `json:"annotations_count"`
 	} `json:"output"`
 }
 
-// by reports whether a run belongs to an App, or GitHub does not say.
+// by reports whether a run belongs to an App. It returns true if GitHub names no App.
 func (r CheckResult) by(app int64) bool { return r.App.ID == 0 || r.App.ID == app }
 
 const resultPages = 5
 
-// Latest lists the newest check runs on a commit or branch ("heads/name").
-func (s Checks) Latest(ctx context.Context, repo Repo, ref string) ([]CheckResult, error) {
+// MaxResults limits the check runs that Latest reads. Our choice.
+const MaxResults = resultPages * pageSize
+
+// Latest lists the newest check runs on a commit or branch ("heads/name"). more reports whether it has more than
+// MaxResults.
+func (s Checks) Latest(ctx context.Context, repo Repo, ref string) (all []CheckResult, more bool, err error) {
 	return s.list(ctx, repo, ref, resultPages, url.Values{"filter": {"latest"}})
 }
 
-func (s Checks) list(ctx context.Context, repo Repo, ref string, most int, query url.Values) (all []CheckResult, err error) {
-	for page := 1; page != 0 && page <= most; {
+func (s Checks) list(ctx context.Context, repo Repo, ref string, most int, query url.Values) (all []CheckResult, more bool, err error) {
+	page := 1
+	for page != 0 && page <= most {
 		var got struct {
 			Runs []CheckResult `json:"check_runs"`
 		}
 		r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{ref}, holds: []string{"check_runs"}, query: query}
 		if page, err = s.client.page(ctx, repo, r, page, &got); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		all = append(all, got.Runs...)
 	}
-	return all, nil
+	return all, page != 0, nil
 }
 
 // Comparison relates two commits.
 type Comparison struct {
-	BehindBy  int `json:"behind_by"` // commits missing from this side
+	BehindBy  int `json:"behind_by"` // the base's commits that the head lacks
 	MergeBase struct {
 		SHA string `json:"sha"`
 	} `json:"merge_base_commit"` // common ancestor
@@ -171,6 +177,79 @@ func (s Repositories) Compare(ctx context.Context, repo Repo, base, sha string) 
 		query: url.Values{"per_page": {"1"}}, // only the numbers are needed
 	}, &got)
 	return got, err
+}
+
+// BranchRules has a branch's rules: classic protection, and the rules of active rulesets.
+type BranchRules struct {
+	Classic  bool     // classic protection is on
+	Kinds    []string // types of the rulesets' rules
+	Required []string // status checks that either requires before a merge
+}
+
+type statusCheck struct {
+	Context string `json:"context"`
+}
+
+// Rules reads a branch's rules, which needs contents: read. A branch is "protected by branch protections or rulesets"
+// (REST reference, "List branches"), so that an unprotected branch needs no second request.
+func (s Repositories) Rules(ctx context.Context, repo Repo, branch string) (rules BranchRules, err error) {
+	var got struct {
+		Protected  bool `json:"protected"`
+		Protection struct {
+			Enabled bool `json:"enabled"`
+			Checks  struct {
+				Contexts []string      `json:"contexts"`
+				Checks   []statusCheck `json:"checks"`
+			} `json:"required_status_checks"`
+		} `json:"protection"`
+	}
+	_, err = s.client.on(ctx, repo, request{
+		route: "/repos/{owner}/{repo}/branches/{branch}",
+		args:  []any{branch},
+		holds: []string{"name"},
+	}, &got)
+	if err != nil {
+		return rules, err
+	}
+	if !got.Protected {
+		return rules, nil
+	}
+	rules.Classic = got.Protection.Enabled
+	rules.require(got.Protection.Checks.Checks)
+	for _, name := range got.Protection.Checks.Contexts {
+		rules.require([]statusCheck{{name}})
+	}
+	return rules, s.rulesets(ctx, repo, branch, &rules)
+}
+
+// rulesets adds the rules of active rulesets.
+func (s Repositories) rulesets(ctx context.Context, repo Repo, branch string, rules *BranchRules) error {
+	type rule struct {
+		Kind       string `json:"type"`
+		Parameters struct {
+			Checks []statusCheck `json:"required_status_checks"`
+		} `json:"parameters"`
+	}
+	got, err := readPages[rule](ctx, s.client, repo, rulePages, request{
+		route: "/repos/{owner}/{repo}/rules/branches/{branch}",
+		args:  []any{branch},
+	})
+	for _, r := range got {
+		rules.Kinds = append(rules.Kinds, r.Kind)
+		rules.require(r.Parameters.Checks)
+	}
+	return err
+}
+
+// rulePages limits the pages of 100 rules. Our choice.
+const rulePages = 3
+
+func (r *BranchRules) require(checks []statusCheck) {
+	for _, c := range checks {
+		if !slices.Contains(r.Required, c.Context) {
+			r.Required = append(r.Required, c.Context)
+		}
+	}
 }
 
 // File holds a path's content at a commit. Blob is GitHub's hash, "folder" for a folder, or empty if the path does not

@@ -105,13 +105,13 @@ func validName(name string) bool {
 func (r Repo) validate() error {
 	for _, name := range []string{r.Owner, r.Name} {
 		if !validName(name) {
-			return fmt.Errorf("repository %q: not a name that GitHub gives; owner and name may hold letters, digits, '.', '_' and '-'", r.FullName())
+			return fmt.Errorf("repository %q: not a valid GitHub name; owner and name may contain letters, digits, '.', '_' and '-'", r.FullName())
 		}
 	}
 	return nil
 }
 
-// New makes a client without a request. Errors name the wrong setting.
+// New makes a client and sends no request. Errors name the wrong setting.
 func New(cfg Config) (*Client, error) {
 	api, err := baseURL(cfg.APIURL)
 	if err != nil {
@@ -126,7 +126,7 @@ func New(cfg Config) (*Client, error) {
 	c.fillDefaults()
 	c.signed, err = ghinstallation.NewAppsTransport(c.Clock, cfg.AppID, cfg.PrivateKey)
 	if err != nil {
-		return nil, fmt.Errorf("github.app.private_key: %w; it must be the whole PEM file that the App's settings page gives under \"Generate a private key\", with its line breaks", err)
+		return nil, fmt.Errorf("github.app.private_key: %w; it must be the whole PEM file that the App's settings page offers under \"Generate a private key\", with its line breaks", err)
 	}
 	return c, nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clockMaxAge is how long a reading counts (our choice). After it the offset is unknown until GitHub's next answer.
+// clockMaxAge is how long a reading counts (our choice). Afterwards the offset is unknown until GitHub's next answer.
 const clockMaxAge = 10 * time.Minute
 
 // Clock is an http.RoundTripper that reads GitHub's clock from Date headers. It is safe for concurrent use.
@@ -28,7 +28,8 @@ func (c *Clock) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// note assumes the middle of the Date's second and of the request. Answers with an Age come from a cache (RFC 9111,
+// note takes the middle of the Date's second as GitHub's time at the middle of the request. Answers with an Age come
+// from a cache (RFC 9111,
 // 5.1).
 func (c *Clock) note(header http.Header, sent, received time.Time) {
 	date, err := http.ParseTime(header.Get("Date"))

@@ -22,7 +22,7 @@ func TestACommentIsFoundOnAnyPage(t *testing.T) {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
 	if _, ok, err := c.Issues.FindComment(t.Context(), h.repo, 1, "<!-- pawl:other -->"); ok || err != nil {
-		t.Errorf("found what is not there: %v, %v", ok, err)
+		t.Errorf("found a missing comment: %v, %v", ok, err)
 	}
 }
 

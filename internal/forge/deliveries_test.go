@@ -93,7 +93,7 @@ func TestAThreadIsReadSinceATime(t *testing.T) {
 	}
 	for _, odd := range []string{"", "main", "../../issues", "abc", sha + "/x"} {
 		if _, err := c.PullRequests.OfCommit(t.Context(), h.repo, odd); err == nil {
-			t.Errorf("commit %q was asked for", odd)
+			t.Errorf("commit %q was requested", odd)
 		}
 	}
 }

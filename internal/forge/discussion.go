@@ -26,7 +26,7 @@ type Post struct {
 	Editor      author    `json:"editor"`       // zero if never edited
 	// Hidden means minimised, as spam or outdated.
 	Hidden bool   `json:"isMinimized"`
-	State  string `json:"state"`    // of a review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
+	State  string `json:"state"`    // a review's state: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
 	Hunk   string `json:"diffHunk"` // diff lines of a review comment
 	// On is the commit of a review or review comment, or empty.
 	On struct {
@@ -139,7 +139,7 @@ const (
 
 const maxDiscussion = 10
 
-// Read reads a discussion, from the newest comments until it has `bytes` of text.
+// Read reads a discussion, newest comments first, until it has `bytes` bytes of text.
 func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
 	ask, before := askWhole, any(nil)
 	for page := 1; ; page++ {
@@ -174,7 +174,7 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 
 const maxLinked = 10
 
-// Linked reads titles and descriptions in the same repository. It leaves out unknown numbers.
+// Linked reads titles and descriptions of other threads in the repository. It omits unknown numbers.
 func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[int]Discussion, error) {
 	numbers = numbers[:min(len(numbers), maxLinked)]
 	if len(numbers) == 0 {

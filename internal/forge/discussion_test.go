@@ -74,8 +74,8 @@ func TestAPullRequestsDiscussionHasItsReviewsFilesAndCommits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := d.Comments.Nodes[0]; said.Text != "First, edited" || said.Edited.Sub(said.At) != time.Hour {
-		t.Errorf("%+v", said)
+	if comment := d.Comments.Nodes[0]; comment.Text != "First, edited" || comment.Edited.Sub(comment.At) != time.Hour {
+		t.Errorf("%+v", comment)
 	}
 	if v := d.Reviews.Nodes[0]; v.Text != "Not yet" || v.State != "CHANGES_REQUESTED" || v.By.Account() != "bob" {
 		t.Errorf("%+v", v)

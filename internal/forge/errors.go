@@ -49,8 +49,8 @@ func (e *Error) Error() string {
 	if e.Cause != nil {
 		cause = e.Cause.Error()
 	}
-	said := render.Joined(": ", e.Method+" "+e.Path, status, e.Message, cause)
-	return secret.Redact(render.Joined("; ", said, e.Hint))
+	text := render.Joined(": ", e.Method+" "+e.Path, status, e.Message, cause)
+	return secret.Redact(render.Joined("; ", text, e.Hint))
 }
 
 func (e *Error) Unwrap() []error {
@@ -61,8 +61,8 @@ func (e *Error) Unwrap() []error {
 }
 
 // RateLimited means that a request must wait until Until. The caller stores the wait instead of sleeping. Nothing was
-// done unless the error is also ErrUnavailable, which means that a lost answer is not looked up yet.
-// Requests that only show progress return it after at most ten seconds; show the newest state after Until.
+// done unless the error is also ErrUnavailable, which means that a lost answer has not been looked up yet. Cosmetic
+// requests return RateLimited after at most ten seconds; show the newest state after Until.
 type RateLimited struct {
 	Method    string
 	Path      string
@@ -100,10 +100,10 @@ var (
 		ErrForbidden,
 	}
 	unavailable = explanation{
-		"see https://www.githubstatus.com and the network of this machine; it can be tried again later",
+		"check https://www.githubstatus.com and this machine's network, and try again later",
 		ErrUnavailable,
 	}
-	notGitHub = "look at github.v3_api_url and at the proxies on the way"
+	notGitHub = "check github.v3_api_url and the proxies between this machine and GitHub"
 )
 
 // explanations are by HTTP status.
@@ -129,8 +129,8 @@ var explanations = map[int]explanation{
 // legallyBlocked explains answers with the field "block" (docs.github.com, responses 403 and 451).
 var legallyBlocked = explanation{"GitHub blocked this repository; its owner must contact GitHub's support", ErrForbidden}
 
-// refusals map GitHub's sentences in a 403 or 451 to explanations. A single word may come from a name or a rule.
-// Sources: docs.github.com, "Troubleshooting the REST API", and public reports.
+// refusals map GitHub's sentences in a 403 or 451 to explanations. They match sentences, since a single word may
+// come from a name or a rule. Sources: docs.github.com, "Troubleshooting the REST API", and public reports.
 var refusals = []struct {
 	sentence *regexp.Regexp
 	explanation

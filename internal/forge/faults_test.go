@@ -49,7 +49,7 @@ func TestTwoHourOutageEndsCallsSoonWithoutRepeats(t *testing.T) {
 	})
 }
 
-func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
+func TestSlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		slow  time.Duration
@@ -58,7 +58,7 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 		took  time.Duration
 		calls int
 	}{
-		{"29 seconds are waited for", 29 * time.Second, 1, nil, 30 * time.Second, 1},
+		{"29 seconds are in time", 29 * time.Second, 1, nil, 30 * time.Second, 1},
 		{"one try is too slow", 31 * time.Second, 1, nil, 35 * time.Second, 2},
 		{"all tries are too slow", 31 * time.Second, 3, ErrUnavailable, 95 * time.Second, 3},
 	} {
@@ -108,10 +108,10 @@ func TestWaitDoublesAfterRefusalsWithoutATime(t *testing.T) {
 			_, err := c.Issues.Get(t.Context(), h.repo, 1)
 			var limit *RateLimited
 			if !errors.As(err, &limit) {
-				t.Fatalf("%v, want to be told to wait for %v", err, want)
+				t.Fatalf("%v, want a wait of %v", err, want)
 			}
 			if got := limit.Until.Sub(began).Round(time.Second); got != want {
-				t.Errorf("told to wait for %v, want %v", got, want)
+				t.Errorf("wait of %v, want %v", got, want)
 			}
 			_ = wait.For(t.Context(), time.Until(limit.Until))
 		}

@@ -8,7 +8,7 @@ import (
 
 func TestFencedRequestIsNotSent(t *testing.T) {
 	h, c := start(t)
-	lost := errors.New("somebody else writes now")
+	lost := errors.New("another node writes now")
 	ctx, end := context.WithCancelCause(t.Context())
 	defer end(nil)
 	open := true
@@ -51,7 +51,7 @@ func TestFenceAppliesOnlyToItsClientsWrites(t *testing.T) {
 		t.Error("a check run was changed")
 	}
 	if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
-		t.Errorf("a reaction of who has no fence: %v", err)
+		t.Errorf("a reaction without a fence: %v", err)
 	}
 	if n := len(h.calls(reactRoute)) + len(h.calls(updateRoute)); n != 1 {
 		t.Errorf("%d writes were sent, want one", n)

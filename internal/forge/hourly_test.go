@@ -20,7 +20,7 @@ func remaining(n int, reset time.Time) fault {
 	}}
 }
 
-func TestAFifthOfTheHourIsLeftForTokens(t *testing.T) {
+func TestFifthOfTheHourlyLimitIsLeftForTokens(t *testing.T) {
 	h, c := start(t)
 	reset := c.cfg.Now().Add(20 * time.Minute)
 	const route = "GET /app/hook/deliveries/7"

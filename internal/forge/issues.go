@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,19 +164,23 @@ type Branch struct {
 }
 
 type Pull struct {
-	Number    int       `json:"number"`
-	Node      string    `json:"node_id"` // GraphQL id
-	State     string    `json:"state"`   // open or closed; merged counts as closed
-	CreatedAt time.Time `json:"created_at"`
-	MergedAt  time.Time `json:"merged_at"`
-	Head      Branch    `json:"head"`
-	Base      Branch    `json:"base"`
-	HTMLURL   string    `json:"html_url"`
+	Number    int            `json:"number"`
+	Node      string         `json:"node_id"` // GraphQL id
+	State     string         `json:"state"`   // open or closed; merged counts as closed
+	CreatedAt time.Time      `json:"created_at"`
+	MergedAt  time.Time      `json:"merged_at"`
+	Author    feedback.Actor `json:"user"`
+	Head      Branch         `json:"head"`
+	Base      Branch         `json:"base"`
+	HTMLURL   string         `json:"html_url"`
 	// Mergeable is nil and MergeableState unknown until GitHub computes them, and in lists. dirty means conflicts;
 	// behind means that a rule requires merging the base.
 	Mergeable      *bool  `json:"mergeable"`
 	MergeableState string `json:"mergeable_state"`
 }
+
+// computed reports whether the mergeability is known or does not matter.
+func (p Pull) computed() bool { return p.Mergeable != nil || p.State != "open" }
 
 func (p Pull) Merged() bool { return !p.MergedAt.IsZero() }
 
@@ -187,6 +192,25 @@ func (s PullRequests) Get(ctx context.Context, repo Repo, number int) (pull Pull
 		lags:  true,
 	}, &pull)
 	return pull, err
+}
+
+// mergeablePause is the wait before another look at a pull request whose mergeability GitHub is computing.
+const mergeablePause = 3 * time.Second
+
+// GetComputed is Get, but waits some seconds while GitHub computes the mergeability. The result may still be unknown.
+func (s PullRequests) GetComputed(ctx context.Context, repo Repo, number int) (pull Pull, err error) {
+	for try := 0; ; try++ {
+		pull, err = s.Get(ctx, repo, number)
+		if err != nil {
+			return pull, err
+		}
+		if pull.computed() || try == 2 {
+			return pull, nil
+		}
+		if err := s.client.cfg.Sleep(ctx, mergeablePause); err != nil {
+			return pull, err
+		}
+	}
 }
 
 const pullsRoute = "/repos/{owner}/{repo}/pulls"
@@ -303,6 +327,16 @@ func (s PullRequests) Into(ctx context.Context, repo Repo, base string) ([]Pull,
 		route: pullsRoute,
 		query: url.Values{"state": {"open"}, "base": {base}},
 	})
+}
+
+// From lists the open pull requests of a branch of the repository. GitHub ignores filters that it cannot parse, so the
+// answer is checked.
+func (s PullRequests) From(ctx context.Context, repo Repo, head string) ([]Pull, error) {
+	all, err := readPages[Pull](ctx, s.client, repo, maxOpen, request{
+		route: pullsRoute,
+		query: url.Values{"state": {"open"}, "head": {repo.Owner + ":" + head}},
+	})
+	return slices.DeleteFunc(all, func(p Pull) bool { return p.Head.Ref != head || p.fromFork() }), err
 }
 
 // Edit sets the description, and the title if given. It is safe to repeat.

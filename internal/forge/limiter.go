@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Limiters besides installations; GitHub counts their requests separately.
+// Keys of the limiters that belong to no installation. GitHub counts their requests separately.
 const (
 	asAppKey     int64 = 0
 	anonymousKey int64 = -1
@@ -25,9 +25,9 @@ type urgency int
 
 const (
 	needed urgency = iota
-	// cosmetic shows progress. It waits for cosmeticWait and leaves a fifth of every limit.
+	// cosmetic shows progress. It waits at most cosmeticWait and leaves a fifth of every limit.
 	cosmetic
-	// background is work that no user waits for. It leaves a fifth of every limit, also of GitHub's hourly count.
+	// background is work that no user waits for. It leaves a fifth of every limit, including GitHub's hourly limit.
 	background
 
 	urgencies = iota
@@ -36,7 +36,7 @@ const (
 const (
 	// cosmeticWait limits a cosmetic request's wait; the caller retries with newer state.
 	cosmeticWait = 10 * time.Second
-	// backgroundWait exceeds the 60 s that GitHub asks for after a secondary limit without a time.
+	// backgroundWait exceeds the 60 s that GitHub asks for after a secondary limit without a reset time.
 	backgroundWait = 90 * time.Second
 )
 
@@ -138,8 +138,8 @@ func (p pacing) try(c *call, req *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(req)
 }
 
-// enter waits until the request may be sent, or returns a *RateLimited at once if the wait is too long. After success
-// the caller must call leave.
+// enter waits until the request may be sent. If patience is too short, it returns a *RateLimited, at once if the wait is
+// known. After success the caller must call leave.
 func (l *limiter) enter(ctx context.Context, r request, patience time.Duration) error {
 	began := l.cfg.Now()
 	if scarce := l.scarceUntil(); r.urgency == background && scarce.After(began) {

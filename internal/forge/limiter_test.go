@@ -129,11 +129,11 @@ func TestCancelledRequestFreesItsSlot(t *testing.T) {
 func noneLeft(t *testing.T, l *limiter) {
 	t.Helper()
 	if len(l.inFlight) != 0 {
-		t.Errorf("%d requests under way", len(l.inFlight))
+		t.Errorf("%d requests in flight", len(l.inFlight))
 	}
 	for kind, turn := range l.turns {
 		if len(turn) != 0 {
-			t.Errorf("a request of kind %d has its turn", kind)
+			t.Errorf("a request of kind %d is still queued", kind)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func newLimits() *limits {
 	return &limits{points: pointsLimit.pacer(), minute: minuteLimit.pacer(), hour: hourLimit.pacer()}
 }
 
-// admit takes a request's cost, or nothing and returns the wait.
+// admit takes a request's cost, or takes nothing and returns the wait.
 func (l *limits) admit(now time.Time, n need) (wait time.Duration) {
 	wait = max(0, l.holdEnd(now).Sub(now), n.wait(l.points, now, n.points))
 	if n.content {
@@ -103,7 +103,7 @@ func (l *limits) holdEnd(now time.Time) time.Time {
 func (l *limits) answered(now time.Time, a answer) {
 	expired := !l.holdEnd(now).After(now)
 	if !a.wantsPause(now) {
-		if expired && a.class() == done { // otherwise sent before the refusal
+		if expired && a.class() == done { // otherwise the request was sent before the refusal
 			l.strikes = 0
 		}
 		return

@@ -17,7 +17,7 @@ func resetIn(h *hub, code int, d time.Duration) fault {
 		"X-RateLimit-Remaining", "0", "X-RateLimit-Limit", "5000", "X-RateLimit-Reset", strconv.FormatInt(h.clock.Now().Add(d).Unix(), 10))
 }
 
-func TestLimitsAreWaitedOutAsAnswered(t *testing.T) {
+func TestLimitWaitsFollowGitHubsAnswer(t *testing.T) {
 	const secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 	for _, tt := range []struct {
 		name  string
@@ -28,7 +28,7 @@ func TestLimitsAreWaitedOutAsAnswered(t *testing.T) {
 		{"secondary without retry-after", func(*hub) fault { return message(403, secondary) }, time.Minute},
 		{"too many requests with retry-after", func(*hub) fault { return message(429, "slow down", "Retry-After", "20") }, 20 * time.Second},
 		{"too many requests as a page", func(*hub) fault { return status(429, "<html>slow down</html>") }, time.Minute},
-		{"a page that says when", func(*hub) fault { return status(403, "<html>slow down</html>", "Retry-After", "7") }, 7 * time.Second},
+		{"a page that names a time", func(*hub) fault { return status(403, "<html>slow down</html>", "Retry-After", "7") }, 7 * time.Second},
 		{"too many requests without anything", func(*hub) fault { return status(429, "") }, time.Minute},
 		{"too many requests with a date", func(h *hub) fault {
 			return message(429, "slow down", "Retry-After", h.clock.Now().Add(20*time.Second).UTC().Format(http.TimeFormat))
@@ -42,7 +42,7 @@ func TestLimitsAreWaitedOutAsAnswered(t *testing.T) {
 		{"a refusal that says Forbidden", func(*hub) fault { return message(403, "Forbidden") }, time.Minute},
 		{"hourly limit as 403", func(h *hub) fault { return resetIn(h, 403, 30*time.Second) }, 31 * time.Second},
 		{"hourly limit as 429", func(h *hub) fault { return resetIn(h, 429, 30*time.Second) }, 31 * time.Second},
-		{"hourly limit that is over", func(h *hub) fault { return resetIn(h, 403, -time.Minute) }, time.Second},
+		{"hourly limit that has ended", func(h *hub) fault { return resetIn(h, 403, -time.Minute) }, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, c := start(t)
@@ -54,7 +54,7 @@ func TestLimitsAreWaitedOutAsAnswered(t *testing.T) {
 				t.Errorf("slept %v, want %v; %d comments", got, tt.want, len(h.comments()))
 			}
 			if n := len(h.calls(listRoute)); n != 0 {
-				t.Errorf("%d look-ups; a limit is a clear no", n)
+				t.Errorf("%d look-ups, want none after a limit", n)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestWaitBeyondTheContextIsReturnedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheThirdLimitEndsTheCall(t *testing.T) {
+func TestThirdLimitEndsTheCall(t *testing.T) {
 	h, c := start(t)
 	slow := message(429, "slow down", "Retry-After", "2")
 	h.fail(issueRoute, slow, slow, slow, slow)
@@ -105,7 +105,7 @@ func TestTheThirdLimitEndsTheCall(t *testing.T) {
 	}
 }
 
-func TestNextRequestWaitsAfterTheHoursLast(t *testing.T) {
+func TestNextRequestWaitsAfterTheHourlyLimit(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(http.StatusOK, `{"number": 1}`,
 		"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(h.clock.Now().Add(10*time.Second).Unix(), 10)))
@@ -119,7 +119,7 @@ func TestNextRequestWaitsAfterTheHoursLast(t *testing.T) {
 	}
 }
 
-func TestMissingPermissionIsNoLimit(t *testing.T) {
+func TestMissingPermissionIsNotALimit(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, message(403, "Resource not accessible by integration", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", "1800000000"))
 	if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrForbidden) || len(h.clock.slept) != 0 {

@@ -22,7 +22,7 @@ const (
 	maxLogLine  = 1000           // bytes per line
 	maxLogLines = 200            // last lines stored
 	maxLogBytes = 12_000         // bytes stored of the last lines
-	logTime     = 3 * TryTimeout // for job, address and log
+	logTime     = 3 * TryTimeout // for reading the job, the log's address and the log
 )
 
 // scriptColour begins each line of a step's script (actions/runner, ScriptHandler.cs).
@@ -81,7 +81,7 @@ func (j Jobs) RunAttempt(ctx context.Context, run int64) (int, error) {
 // FailedJob holds a job and its first failed step's log.
 type FailedJob struct {
 	Run     int64    `json:"run_id"`      // workflow run, or 0
-	Attempt int      `json:"run_attempt"` // of the run, from 1
+	Attempt int      `json:"run_attempt"` // the run's attempt, from 1
 	Step    string   `json:"-"`           // empty if no step failed
 	Command string   `json:"-"`           // empty if not in the log
 	Lines   []string `json:"-"`           // last lines without times
@@ -132,7 +132,7 @@ func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Faile
 func download(ctx context.Context, by http.RoundTripper, address string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil || address == "" {
-		return nil, errors.New("GitHub named no address of the log")
+		return nil, errors.New("GitHub sent no address for the log")
 	}
 	resp, err := by.RoundTrip(req)
 	if err != nil {
@@ -157,7 +157,7 @@ func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error
 		case io.EOF:
 			return nil
 		default:
-			return errors.New("the log broke off")
+			return errors.New("the log ended early")
 		}
 	}
 }
@@ -180,19 +180,19 @@ type logCut struct {
 	from, to time.Time // the step's times; to may be zero
 	all      io.Writer
 
-	within bool // the last timestamp was the step's
+	within bool // the last timestamp was within the step
 	script bool // the script follows
 	kept   int
 }
 
 func (c *logCut) add(line string) {
-	said := c.untimed(strings.TrimPrefix(line, "\ufeff"))
+	text := c.untimed(strings.TrimPrefix(line, "\ufeff"))
 	if !c.within {
 		return
 	}
-	_, _ = io.WriteString(c.all, said+"\n")
-	shown := logLine(said)
-	c.command(said, shown)
+	_, _ = io.WriteString(c.all, text+"\n")
+	shown := logLine(text)
+	c.command(text, shown)
 	c.keep(shown)
 }
 
@@ -218,9 +218,9 @@ func (c *logCut) during(at time.Time) bool {
 }
 
 // command reads the step's script from the log's first group.
-func (c *logCut) command(said, shown string) {
+func (c *logCut) command(text, shown string) {
 	title, begins := strings.CutPrefix(shown, "##[group]Run ")
-	script, colored := strings.CutPrefix(said, scriptColour)
+	script, colored := strings.CutPrefix(text, scriptColour)
 	switch {
 	case begins && c.job.Command == "":
 		c.job.Command = title
@@ -253,6 +253,6 @@ func (c *logCut) keep(line string) {
 	}
 }
 
-func logLine(said string) string {
-	return render.Head(secret.Redact(render.Clean(said)), maxLogLine)
+func logLine(text string) string {
+	return render.Head(secret.Redact(render.Clean(text)), maxLogLine)
 }

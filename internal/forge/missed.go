@@ -84,10 +84,9 @@ func (s Apps) Payload(ctx context.Context, id int64) ([]byte, error) {
 
 const maxChangedPages = 10
 
-// ChangedSince lists issues and pull requests updated since a time, least recent first. more means that others
-// follow.
-// A change moves its thread to the end, so page numbers would skip one. Each request starts at the last answer's end;
-// page numbers are used only within one second.
+// ChangedSince lists issues and pull requests updated since a time, least recent first. more means that the list is
+// incomplete. A change moves its thread to the end, so page numbers would skip one. Each request starts at the last
+// answer's end; page numbers are used only within one second.
 func (s Issues) ChangedSince(ctx context.Context, repo Repo, since time.Time) (list []Issue, more bool, err error) {
 	at := map[int]time.Time{}
 	since, page := since.UTC().Truncate(time.Second), 1

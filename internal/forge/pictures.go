@@ -26,7 +26,7 @@ const (
 	pictureTime    = 2 * TryTimeout // for all pictures together
 )
 
-// Picture is an attached file.
+// Picture is an attached picture.
 type Picture struct {
 	Node   string // comment, review, issue or pull request
 	Format string // png, jpeg or gif
@@ -95,7 +95,7 @@ func pictures(page string) (addresses []string) {
 	return addresses
 }
 
-// attachmentHosts are github.com's.
+// attachmentHosts are github.com's hosts for attachments.
 var attachmentHosts = []string{
 	"private-user-images.githubusercontent.com",
 	"user-images.githubusercontent.com",

@@ -57,8 +57,8 @@ func TestPullRequestOfAnEarlierTryIsReturned(t *testing.T) {
 	}{
 		{"open", "open", begun.Add(time.Second), false},
 		{"closed meanwhile", "closed", begun.Add(time.Second), false},
-		{"closed meanwhile, by a clock that is behind", "closed", begun.Add(-30 * time.Second), false},
-		{"of an earlier run", "closed", begun.Add(-time.Hour), true},
+		{"closed meanwhile, with a slow clock", "closed", begun.Add(-30 * time.Second), false},
+		{"an earlier run's", "closed", begun.Add(-time.Hour), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, client := start(t)
@@ -96,7 +96,10 @@ func TestForksBranchOfTheSameNameIsIgnored(t *testing.T) {
 		{"number": 8, "state": "open", "head": {"ref": "pawl/issue-1", "repo": {"id": 78, "full_name": "eve/hello"}}, "base": `+own+`},
 		{"number": 9, "state": "open", "head": {"ref": "pawl/issue-1", "repo": null}, "base": `+own+`},
 		{"number": 7, "state": "open", "head": {"ref": "other", "repo": {"id": 77, "full_name": "octo/hello"}}, "base": `+own+`}]`)
-	h.fail("GET /repos/octo/hello/pulls", unfiltered, unfiltered)
+	h.fail("GET /repos/octo/hello/pulls", unfiltered, unfiltered, unfiltered)
+	if open, err := c.PullRequests.From(t.Context(), h.repo, "pawl/issue-1"); len(open) != 0 || err != nil {
+		t.Errorf("%+v, %v", open, err)
+	}
 	if found, ok, err := c.PullRequests.find(t.Context(), h.repo, "pawl/issue-1", "main", time.Time{}); ok || err != nil {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
@@ -112,7 +115,7 @@ func TestPullRequestToAnotherBaseIsIgnored(t *testing.T) {
 	_, err := h.OpenPull(t.Context(), fullName, "ann", fakegithub.PullRequest{Title: "Solve #1", Head: newPull.Head, Base: "release"})
 	h.must(err)
 	h.fail("GET /repos/octo/hello/pulls", fault{Times: -1, Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
-		r.URL.RawQuery = "" // nothing is left out
+		r.URL.RawQuery = "" // nothing is filtered out
 		github.ServeHTTP(w, r)
 	}})
 	unsure := status(502, "")

@@ -119,8 +119,8 @@ func TestMissingPermissionIsRetriedForLag(t *testing.T) {
 		asked int
 	}{
 		{"once", 1, false, "maintain", nil, 2},
-		{"always, in a repository that is there", 3, false, "none", nil, 3},
-		{"always, in a repository that is gone", 3, true, "none", ErrUninstalled, 3},
+		{"always, in an existing repository", 3, false, "none", nil, 3},
+		{"always, in a deleted repository", 3, true, "none", ErrUninstalled, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, c := start(t)
@@ -220,9 +220,9 @@ func TestAppIdentityIsRead(t *testing.T) {
 
 func TestBotLookUpUsesATokenIfAnonymousIsRefused(t *testing.T) {
 	for name, refusal := range map[string]fault{
-		"private mode": message(401, "Must authenticate to access this API."),
-		"hidden":       message(404, "Not Found"),
-		"used up":      message(403, "API rate limit exceeded for 192.0.2.1.", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1900000000"),
+		"private mode":       message(401, "Must authenticate to access this API."),
+		"hidden":             message(404, "Not Found"),
+		"rate limit used up": message(403, "API rate limit exceeded for 192.0.2.1.", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1900000000"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, c := start(t)
@@ -268,7 +268,7 @@ func TestRefusedAppLookUpEndsNoRun(t *testing.T) {
 		{"an App that GitHub does not know", map[string]fault{"GET /app": message(404, "Integration not found")}, ErrUnauthorized},
 		{"an App that is forbidden", map[string]fault{"GET /app": message(403, "Sorry. Your account was suspended.")}, ErrUnauthorized},
 		{"a user that is forbidden", map[string]fault{users: message(403, "Resource not accessible by integration")}, ErrUnavailable},
-		{"an installation that is gone", map[string]fault{users: message(404, "Not Found"), mintRoute: message(404, "Not Found")}, ErrUnavailable},
+		{"a deleted installation", map[string]fault{users: message(404, "Not Found"), mintRoute: message(404, "Not Found")}, ErrUnavailable},
 	} {
 		h, c := start(t)
 		for route, f := range tt.faults {

@@ -65,7 +65,7 @@ func (c *call) mayLag(try int) bool {
 	return c.last.status == http.StatusNotFound && !isNoUser(c.failure())
 }
 
-// notSent reports whether fence or wire were not reached.
+// notSent reports whether the request stopped before wire.
 func (c *call) notSent() bool { return !c.last.sent && c.last.err == nil }
 
 func (c *call) limitReached() *RateLimited {
@@ -81,8 +81,8 @@ func (c *call) limitReached() *RateLimited {
 	return limit
 }
 
-// afterFailure waits after an unknown result and looks for a creation. It returns errFound if it was done, or another
-// error without tries left.
+// afterFailure waits after an unknown result and looks for a creation. It returns errFound if the creation was done,
+// or another error if no tries are left.
 func (c *call) afterFailure(ctx context.Context, try int) error {
 	failure := c.failure()
 	last := try >= maxTries

@@ -72,7 +72,7 @@ func TestLostAnswerHasNoSecondEffect(t *testing.T) {
 				t.Errorf("comment %+v, %v; %d at GitHub", comment, err, len(h.comments()))
 			}
 			if h.clock.total() < settle {
-				t.Errorf("looked it up after %v, while GitHub may still be doing it", h.clock.total())
+				t.Errorf("looked up after %v, while GitHub may still be writing", h.clock.total())
 			}
 			run, err := c.Checks.Create(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x", Status: "queued"})
 			if err != nil || len(h.checks()) != 1 || run.ID != h.checks()[0].ID {
@@ -87,7 +87,7 @@ func TestLostAnswerHasNoSecondEffect(t *testing.T) {
 				t.Errorf("check run %+v, %v", got, err)
 			}
 			if left := h.ClearFaults(); left != 0 || len(h.Unknown()) != 0 {
-				t.Errorf("%d faults were not met; requests without a documented route: %v", left, h.Unknown())
+				t.Errorf("%d faults were not hit; requests without a documented route: %v", left, h.Unknown())
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestAnAnswerLostAtTheLastTryIsStillLookedUp(t *testing.T) {
+func TestAnswerLostAtTheLastTryIsStillLookedUp(t *testing.T) {
 	h, c := start(t)
 	h.fail(commentRoute, abortBefore, abortBefore, abortAfter)
 	made, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")

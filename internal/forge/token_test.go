@@ -102,7 +102,7 @@ func TestALateRefusalDoesNotDropANewerToken(t *testing.T) {
 	}
 }
 
-func TestARefusedTokenSaysWhy(t *testing.T) {
+func TestRefusedTokenNamesTheReason(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fault fault
@@ -146,10 +146,10 @@ func TestLostTokenAnswerIsRetried(t *testing.T) {
 	}
 }
 
-func TestAWaitForATokenEndsWithTheContext(t *testing.T) {
+func TestWaitForATokenEndsWithTheContext(t *testing.T) {
 	h, c := start(t)
 	s := c.slot(h.repo)
-	<-s // somebody makes it
+	<-s // another call is requesting a token
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Apps.Token(ctx, h.repo); !errors.Is(err, context.Canceled) {

@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tokens counts one answer. input includes cached tokens and cache writes. forHour is the part of written that is
-// cached for an hour. output includes reasoning. estimated is the part that the provider did not report.
+// tokens counts one answer. input includes cached tokens and cache writes. forHour is the part of written with
+// the one-hour cache. output includes reasoning. estimated is the part that the provider did not report.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
 	costKnown                                          bool    // the provider reported usd
@@ -27,13 +27,14 @@ type answer struct {
 	text        bool           // visible text exists
 	tool        bool           // the model called a tool
 	ended       bool           // the model ended its answer
-	over        bool           // nothing follows
-	whole       bool           // read to the provider's end
-	broken      bool           // reading ended, not by the agent
-	replaced    bool           // the agent sees the second try
+	over        bool           // no event follows
+	whole       bool           // read to the end of the provider's answer
+	broken      bool           // reading ended, but not because the agent left
+	replaced    bool           // the agent gets the second try instead
 	stop        stopReason     // empty before the end
 	failure     []byte         // error within the answer as JSON, or nil
 	messages    messagesTokens // counts of the Messages protocol
+	windows     []byte         // usage windows as JSON, or nil
 }
 
 // nothing reports whether the model ended an answer without text or a tool call.
@@ -46,8 +47,8 @@ func (a *answer) nothing() bool {
 
 func (a *answer) useful() bool { return a.text || a.tool }
 
-// cut reports whether an answer began without ending. The agent must see a lost connection: OpenCode repeats a step
-// after an orderly end, endlessly.
+// cut reports whether an answer began without ending. The agent must see a lost connection: After an orderly end,
+// OpenCode would repeat the step endlessly.
 func (a *answer) cut() bool {
 	finished := a.ended || a.over
 	return a.good() && !finished
@@ -60,7 +61,7 @@ func (a *answer) begun() bool {
 	return a.prose > 0 || a.thought > 0
 }
 
-// good reports whether an answer has begun without an error; awaited, whether neither has come.
+// good reports whether an answer has begun without an error; awaited, whether neither answer nor error has come.
 func (a *answer) good() bool    { return a.begun() && a.failure == nil }
 func (a *answer) awaited() bool { return !a.begun() && a.failure == nil }
 
@@ -78,7 +79,7 @@ func (a *answer) complete() bool {
 	return a.ended || a.whole
 }
 
-// settle estimates unreported counts of an answer, so that hanging up does not make tokens free.
+// settle estimates counts that the provider did not report, so that hanging up does not make tokens free.
 func (a *answer) settle(request int) {
 	if !a.inputKnown {
 		guess := inputOf(request)
@@ -125,7 +126,7 @@ const (
 	stopFilter stopReason = "filter"
 )
 
-// stops lists the protocols' words in lower case by the references of 2025-11: Messages, Chat Completions, Responses
+// stops maps the protocols' words, in lower case (references of 2025-11): Messages, Chat Completions, Responses
 // (status and incomplete_details.reason), Gemini. Other words mean a filter.
 var stops = map[string]stopReason{
 	"stop":          stopped,
@@ -170,7 +171,7 @@ func (a *answer) usage(t tokens, final bool) {
 // mostCost exceeds any call's cost in USD.
 const mostCost = 1e4
 
-// costs records the provider's cost in USD: OpenRouter's usage.cost, by the reference of 2025-11.
+// costs records the provider's cost in USD: OpenRouter's usage.cost, per the reference of 2025-11.
 func (a *answer) costs(v gjson.Result) {
 	if v.Type == gjson.Number {
 		a.tokens.costKnown, a.tokens.usd = true, min(max(v.Num, 0), mostCost)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// usualOutput is the output limit in tokens assumed for calls without one: Claude Code's and OpenCode's own.
+// usualOutput is the output limit in tokens assumed for calls without one: Claude Code's and OpenCode's default.
 const usualOutput = 32_000
 
 // share is a part of a budget: tokens, and USD. Models without a price count at the highest price.
@@ -47,7 +47,7 @@ func (g Grant) exhausted(used share) string {
 	case used.cost >= g.MaxCostUSD:
 		return fmt.Sprintf("the attempt cost $%.2f of its budget of $%.2f", used.cost, g.MaxCostUSD)
 	case len(g.Provider.Prices) == 0:
-		return fmt.Sprintf("the budget of $%.2f cannot be kept because %s has no prices; add them or set a budget of tokens", g.MaxCostUSD, g.Provider.Name)
+		return fmt.Sprintf("the budget of $%.2f cannot be enforced because %s has no prices; add prices or set a token budget", g.MaxCostUSD, g.Provider.Name)
 	}
 	return ""
 }
@@ -127,7 +127,7 @@ func (s *Session) spend(model string, t tokens) {
 	s.atMost += s.grant.shareOf(model, t).cost
 }
 
-// Anthropic's price factors of cache writes (price list of 2025): without an own price, and for an hour.
+// Anthropic's price factors for cache writes without a configured price and for the one-hour cache (2025).
 const (
 	writeFactor = 1.25
 	hourFactor  = 1.6

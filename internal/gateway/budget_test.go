@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// TestConcurrentCallsStayWithinTheBudget sends an agent's maximum of concurrent calls, each of which uses twice the
-// budget.
+// TestConcurrentCallsStayWithinTheBudget sends as many concurrent calls as an agent may have. Each call alone
+// uses twice the budget.
 func TestConcurrentCallsStayWithinTheBudget(t *testing.T) {
 	for name, set := range map[string]func(*Grant){
 		"tokens": func(g *Grant) { g.MaxTokens = 1000 },
@@ -75,7 +75,7 @@ func TestWaitingCallEndsWithItsClient(t *testing.T) {
 }
 
 // Agents hang up before the headers, before an event and after one.
-func TestOnlyBegunAnswersAreBooked(t *testing.T) {
+func TestOnlyStartedAnswersAreCounted(t *testing.T) {
 	body := `{"model":"m","stream":true,"messages":"` + strings.Repeat("x", 4000) + `"}`
 	for name, c := range map[string]struct {
 		events []string
@@ -165,7 +165,7 @@ func TestLargeBodyArrivesWhole(t *testing.T) {
 	body := `{"model":"m","messages":"` + strings.Repeat("x", largeRequest) + `"}`
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)
-	for range 2 { // the second on a connection that was kept
+	for range 2 { // the second on a reused connection
 		if resp, text := s.post(t, "/v1/messages", body); resp.StatusCode != 200 {
 			t.Errorf("%d %s", resp.StatusCode, text)
 		}

@@ -28,7 +28,7 @@ const (
 	maxLarge     = 4
 	// maxError limits an error's body in bytes.
 	maxError = 1 << 20
-	bodyTime = 2 * time.Minute // for a client's body
+	bodyTime = 2 * time.Minute // for reading a client's body
 )
 
 type call struct {
@@ -47,8 +47,8 @@ type call struct {
 	bodySent func()
 }
 
-// ServeHTTP serves an attempt. It checks the token, since other programs may reach the listener without separate
-// networks.
+// ServeHTTP serves an attempt. It checks the token, since without separate networks other programs may reach the
+// listener.
 func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -60,7 +60,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !open {
 		w.Header().Set("Connection", "close")
-		refuse(protocol, http.StatusUnauthorized, "this token is not known, or its attempt is over").write(w)
+		refuse(protocol, http.StatusUnauthorized, "this token is unknown, or its attempt is over").write(w)
 		return
 	}
 	defer s.end(c)
@@ -115,7 +115,7 @@ func (c *call) serve(ctx context.Context) {
 		c.number = c.numbered
 	})
 	proxy := httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { // sending adds the body
+		Rewrite: func(r *httputil.ProxyRequest) { // send adds the body
 			r.Out.URL, r.Out.Host, r.Out.Header = c.url, "", outbound(c.in.Header, c.grant.Provider)
 			r.Out.TransferEncoding, r.Out.Trailer = nil, nil
 		},
@@ -197,7 +197,7 @@ func (s *Session) over() string {
 	return s.gaveUp
 }
 
-// forbidden asks the breaker and the budget. Nil means that the call may proceed or ended while waiting.
+// forbidden asks the breaker and the budget. Nil means that the call may proceed, or that it ended while waiting.
 func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == models {
 		return nil
@@ -206,7 +206,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 		return refuse(c.route.protocol, http.StatusForbidden, "the attempt is over: "+why)
 	}
 	now := c.gateway.Now()
-	if c.route.kind != countTokens { // free of charge
+	if c.route.kind != countTokens { // counting is free of charge
 		wanted := c.grant.shareOf(c.req.model, tokens{input: inputOf(c.req.size), output: c.req.most})
 		why, ok := c.reserve(ctx, wanted)
 		if ok {

@@ -80,7 +80,7 @@ func TestOnlyListedPathsAreServed(t *testing.T) {
 	} {
 		s := open(t, c.protocol, p.URL, nil)
 		r := s.request(t, c.method, "/", `{}`)
-		r.URL.Opaque = "//" + strings.TrimPrefix(s.url, "http://") + c.path // as it stands, escapes and all
+		r.URL.Opaque = "//" + strings.TrimPrefix(s.url, "http://") + c.path // unchanged, with its escapes
 		resp, body := do(t, r)
 		if resp.StatusCode != 404 {
 			t.Errorf("%s %s: %d %s", c.method, c.path, resp.StatusCode, body)
@@ -90,7 +90,7 @@ func TestOnlyListedPathsAreServed(t *testing.T) {
 		}
 	}
 	if n := len(p.requests()); n != 0 {
-		t.Errorf("%d requests came through", n)
+		t.Errorf("%d requests were forwarded", n)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestTokenIsValidOnItsListenerOnly(t *testing.T) {
 	if resp, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/messages", `{}`)); err == nil {
 		defer resp.Body.Close() // another test may have the port by then
 		if resp.StatusCode != 401 {
-			t.Errorf("an attempt that is over is answered: %d", resp.StatusCode)
+			t.Errorf("a finished attempt gets an answer: %d", resp.StatusCode)
 		}
 	}
 	if n := len(p.requests()); n != 1 {
@@ -162,7 +162,7 @@ func TestListenerIsLocal(t *testing.T) {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort(ip.String(), port), 5*time.Second)
 		if err == nil {
 			c.Close()
-			t.Errorf("the listener is reached at %s", ip)
+			t.Errorf("the listener is reachable at %s", ip)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestCloseEndsCallsInFlightAndCountsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-started
-	line := make([]byte, 5) // wait until the gateway has passed the event on
+	line := make([]byte, 5) // wait until the gateway has forwarded the event
 	if _, err := io.ReadFull(resp.Body, line); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestEchoedKeyIsMasked(t *testing.T) {
 	}
 }
 
-// The provider redirects or refuses connections, or base_url is no address: pawl run takes it unchecked from the
+// The provider redirects or refuses connections, or base_url is not an address: pawl run takes it unchecked from the
 // environment.
 func TestBadAddressIsABadGateway(t *testing.T) {
 	p := newProvider(t, plain(307, ``, "Location", "/elsewhere"))
@@ -233,7 +233,7 @@ func TestBadAddressIsABadGateway(t *testing.T) {
 		}
 	}
 	if n := len(p.requests()); n != 1 {
-		t.Errorf("%d calls reached the provider, want that none follows the redirect", n)
+		t.Errorf("%d calls reached the provider, want none after the redirect", n)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestUnreadableBodiesAreRefused(t *testing.T) {
 		t.Errorf("zstd: %d %s", resp.StatusCode, body)
 	}
 	if n := len(p.requests()); n != 0 {
-		t.Errorf("%d requests came through", n)
+		t.Errorf("%d requests were forwarded", n)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestEventsPassImmediately(t *testing.T) {
 		p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 			for _, text := range []string{"one", "two", "three"} {
 				sse(ev(kind, `"delta":"`+text+`"`))(w, r)
-				<-seen // the next is not sent before this one has arrived
+				<-seen // the next event is sent after this one has arrived
 			}
 		})
 		s := open(t, OpenAI, p.URL, withNoAnswer(most))
@@ -297,13 +297,13 @@ func TestAttemptCannotTakeAllConnections(t *testing.T) {
 			statuses <- resp.StatusCode
 		}()
 	}
-	if got := <-statuses; got != 429 { // all others are held
-		t.Errorf("one more than the bound: %d", got)
+	if got := <-statuses; got != 429 { // all others are in use
+		t.Errorf("one call above the limit: %d", got)
 	}
 	close(hold)
 	for range maxWaiting {
 		if got := <-statuses; got != 200 {
-			t.Errorf("a call within the bound: %d", got)
+			t.Errorf("a call within the limit: %d", got)
 		}
 	}
 	if u := s.settled(); u.Turns != maxWaiting || u.Refused != 1 {

@@ -135,10 +135,10 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 		t.Errorf("the key is printed, or %d calls: %.2000s", calls.Load(), printed)
 	}
 	if calls.Load() == 0 {
-		t.Fatalf("nothing was asked: %.2000s", printed)
+		t.Fatalf("the CLI made no call: %.2000s", printed)
 	}
 	if calls.Load() > hostileAnswers {
-		return // it went on until the provider was a good one
+		return // it continued until the provider gave a good answer
 	}
 	if got, _ := limited.Load().(policy.Ending); got != b.limit {
 		t.Errorf("the first limit is %q, want %q", got, b.limit)
@@ -156,7 +156,7 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 // or gives up with the limit.
 func TestRealAgentsRetryRarelyAndWaitSeconds(t *testing.T) {
 	needs.All(t, "the agent CLIs")
-	waits := map[string]bool{"claude": true, "gemini": true, "opencode": true} // codex leaves at once, qwen asks sixty seconds later
+	waits := map[string]bool{"claude": true, "gemini": true, "opencode": true} // codex gives up at once; qwen asks again after sixty seconds
 	busy := make(chan struct{}, 3)
 	for _, cli := range hostileCLIs {
 		for _, wait := range []bool{false, true} {
@@ -181,7 +181,7 @@ func TestRealAgentsRetryRarelyAndWaitSeconds(t *testing.T) {
 						plain(429, `{"error":{"message":"slow down"}}`, "Retry-After", "2")(rw, r)
 					default:
 						if n == 1 {
-							time.AfterFunc(2*time.Minute, cancel) // the last bound of those that ask on and on
+							time.AfterFunc(2*time.Minute, cancel) // ends CLIs that ask endlessly
 						}
 						plain(503, `{"error":{"message":"overloaded"}}`)(rw, r)
 					}
@@ -191,7 +191,7 @@ func TestRealAgentsRetryRarelyAndWaitSeconds(t *testing.T) {
 				u := s.settled()
 				t.Logf("%d calls, last %+v, limit %+v", calls.Load(), u.Last, u.Limit)
 				if wait && (u.Last.Ending != policy.Completed || u.Limit != nil || ctx.Err() != nil) {
-					t.Errorf("it did not wait: %+v\n%.2000s", u, printed)
+					t.Errorf("the CLI did not wait: %+v\n%.2000s", u, printed)
 				}
 				if n := calls.Load(); !wait && (n == 0 || n > mostTries || u.Limit == nil || u.Limit.Kind != policy.Overloaded) {
 					t.Errorf("%d calls, limit %+v\n%.2000s", n, u.Limit, printed)

@@ -28,7 +28,7 @@ func TestRealAgentsEndWhenTheGatewayRefuses(t *testing.T) {
 	closed := func(l policy.Limit) func(*Grant) {
 		return func(g *Grant) { g.Limited = func(context.Context) (policy.Limit, bool) { return l, true } }
 	}
-	const mostRefused = 4 // calls that are made in vain
+	const mostRefused = 4 // refused calls
 	cases := map[string]func(*Grant){
 		"budget":        func(g *Grant) { g.MaxTokens = 1 },
 		"limit":         closed(policy.Limit{Kind: policy.UsageLimit, Message: "the plan is used up", ResetsAt: testNow().Add(time.Hour)}),
@@ -38,7 +38,7 @@ func TestRealAgentsEndWhenTheGatewayRefuses(t *testing.T) {
 	for _, cli := range hostileCLIs {
 		for what, grant := range cases {
 			if what == "unknown reset" && cli.kind != "claude" {
-				continue // the others are told the same as for the budget
+				continue // the other CLIs get the same answer as for the budget
 			}
 			t.Run(cli.kind+"/"+what, func(t *testing.T) {
 				t.Parallel()
@@ -49,7 +49,7 @@ func TestRealAgentsEndWhenTheGatewayRefuses(t *testing.T) {
 				s := open(t, cli.protocol, base, grant)
 				printed, tree := runHostile(ctx, t, cli, s)
 				if ctx.Err() != nil {
-					t.Error("the agent did not end by itself")
+					t.Error("the agent had to be killed")
 				}
 				u := s.settled()
 				t.Logf("%+v", u)

@@ -12,7 +12,7 @@ import (
 
 // A request may have any field, since a newer CLI may need an unknown one. These rules deny, at any depth:
 //
-//   - hosted: the provider would run something (its own tools are removed before, see tools.go)
+//   - hosted: the provider would run something (tools.go has removed hosted tools already)
 //   - later: the answer would continue after the call, and could not be counted
 //   - tier: the answer would have another price
 //   - stored, id, address: the provider would look up what the gateway does not see
@@ -39,7 +39,7 @@ var (
 	// ownName matches fields that providers ignore, and schemas with the agent's names.
 	ownName      = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
 	negativeName = regexp.MustCompile(`^(?:exclude|disable|deny|block|ignore)`)
-	// conversationName matches fields with the conversation. Only references are denied there.
+	// conversationName matches fields with the conversation. The rules deny only references in a conversation.
 	conversationName = regexp.MustCompile(`^(?:input|messages|contents|system|systeminstruction)$`)
 	// agentsName matches the agent's own values in a conversation, such as tool arguments and results.
 	agentsName = regexp.MustCompile(`^(?:action|args|arguments|input|operation|response)$`)
@@ -310,7 +310,7 @@ func (d denial) refers(what string) error {
 }
 
 func (d denial) tooDeep() error {
-	return fmt.Errorf("what lies more than %d levels deep in %s is not allowed", maxDepth, d.field)
+	return fmt.Errorf("nesting deeper than %d levels in %s is not allowed", maxDepth, d.field)
 }
 
 // remote matches the beginning of another machine's address.

@@ -6,7 +6,7 @@
 // are limited, headers and queries pass by allowlist, and redirects are not followed.
 //
 //	gateway.go, session.go an attempt's access, use and fruitless calls
-//	call.go, route.go      the way of a call and its limits; paths and headers
+//	call.go, route.go      steps and limits of a call; paths and headers
 //	request.go, form.go    requests and JSON; kinds of calls
 //	denied.go, refer.go    denied fields; references in conversations
 //	tools.go               allowed tools

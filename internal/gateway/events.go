@@ -17,7 +17,7 @@ type splitter struct {
 	max     int // largest event that is returned whole
 	raw     []byte
 	within  bool // the event's beginning was returned
-	midline bool // a line's beginning was returned
+	midline bool // the line's beginning was returned
 }
 
 func newSplitter(from io.Reader) splitter {

@@ -10,14 +10,14 @@ import (
 
 // form describes a kind of call; zero if nothing is read or changed.
 type form struct {
-	// read reads an event or a whole answer. Nil if no model answers.
+	// read reads an event or a whole answer. It is nil if no model answers.
 	read func(e gjson.Result, a *answer)
 	// alive is sent to the agent while its answer is held back. Codex 0.169.0 abandons a stream after five minutes
-	// without an event, and a comment is no event. Claude Code ignores pings, so internal/agent lengthens its
-	// timeout. OpenCode needs only bytes. Gemini CLI 0.61.0 fails on a comment but skips empty lines.
+	// without an event, and a comment is not an event. Claude Code ignores pings, so internal/agent lengthens its
+	// timeout. OpenCode accepts any bytes. Gemini CLI 0.61.0 fails on a comment but skips empty lines.
 	alive string
 	// turn changes a request for the second try: it switches the thinking mode and adds the nudge. It returns false
-	// if that is impossible.
+	// if the request has no second form.
 	turn func(*draft, config.Model) bool
 	// sure is the field and value that request log-probabilities (OpenAI's and Google's references of 2025-11).
 	// Messages has none.
@@ -27,9 +27,9 @@ type form struct {
 	limits, answers []string
 	// local matches the types of tools that the agent runs itself (OpenAI's and Anthropic's references of 2026-08;
 	// Messages appends dates). The provider runs the other types: they cost more than tokens and act outside the
-	// sandbox, or they control a computer, which no supported CLI offers. Tool searches are local, because they only
-	// cover the request's tools. Only Codex 0.169.0 offers a hosted tool (web_search) by default; Claude Code and
-	// Gemini CLI search in separate calls.
+	// sandbox. Types that control a computer are not local either, since no supported CLI offers them. Tool searches are
+	// local: they search the request's tools only. Only Codex 0.169.0 offers a hosted tool (web_search) by default;
+	// Claude Code and Gemini CLI search in separate calls.
 	local *regexp.Regexp
 }
 
@@ -49,11 +49,11 @@ var forms = map[callKind]form{
 		limits: []string{"max_tokens"},
 		local:  regexp.MustCompile(`^(?:|custom|(?:bash|text_editor|memory|tool_search_tool_(?:regex|bm25))_\d{8})$`),
 	},
-	countTokens: {local: regexp.MustCompile(``)}, // it runs nothing
+	countTokens: {local: regexp.MustCompile(``)}, // token counting runs no tools
 	generate: {
 		read: readGemini, turn: (*draft).turnGemini, alive: "\n",
 		sure: "generationConfig.responseLogprobs", sureValue: true,
 		limits: []string{"maxOutputTokens", "max_output_tokens"}, answers: []string{"candidateCount", "candidate_count"},
-		local: regexp.MustCompile(`^$`), // its tools have no types: see localDeclarations
+		local: regexp.MustCompile(`^$`), // Gemini's tools have no types: see localDeclarations
 	},
 }

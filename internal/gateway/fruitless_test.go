@@ -21,11 +21,11 @@ func TestFruitlessAttemptIsReportedOnce(t *testing.T) {
 		answers []string
 		status  int
 		request func(i int) string
-		want    int32 // how often that is told in twelve calls; never in four
+		want    int32 // reports in twelve calls; four calls cause none
 	}{
 		"empty answers":               {[]string{nothing}, 200, request, 1},
-		"pages that are no answer":    {[]string{page}, 200, request, 1},
-		"a text now and then":         {[]string{nothing, nothing, nothing, nothing, text}, 200, request, 0},
+		"pages that are not answers":  {[]string{page}, 200, request, 1},
+		"a text at times":             {[]string{nothing, nothing, nothing, nothing, text}, 200, request, 0},
 		"calls of tools":              {[]string{tool}, 200, request, 0},
 		"the same request":            {[]string{tool}, 200, func(int) string { return request(1) }, 1},
 		"the same request, in turns":  {[]string{tool}, 200, func(i int) string { return request(i % 2) }, 0},
@@ -35,13 +35,13 @@ func TestFruitlessAttemptIsReportedOnce(t *testing.T) {
 		for calls, want := range map[int]int32{fruitless - 1: 0, 12: tc.want} {
 			n := 0
 			p := newProvider(t, func(w http.ResponseWriter, r *http.Request) { plain(tc.status, tc.answers[n%len(tc.answers)])(w, r) })
-			var told atomic.Int32
-			s := open(t, OpenAI, p.URL, func(g *Grant) { g.OnFruitless = func(string, bool) { told.Add(1) } })
+			var reports atomic.Int32
+			s := open(t, OpenAI, p.URL, func(g *Grant) { g.OnFruitless = func(string, bool) { reports.Add(1) } })
 			for ; n < calls; n++ {
 				s.post(t, "/v1/chat/completions", tc.request(n))
 			}
-			if s.settled(); told.Load() != want {
-				t.Errorf("%s: told %d times in %d calls, want %d", name, told.Load(), calls, want)
+			if s.settled(); reports.Load() != want {
+				t.Errorf("%s: reported %d times in %d calls, want %d", name, reports.Load(), calls, want)
 			}
 		}
 	}
@@ -54,20 +54,20 @@ func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 		for _, tc := range []struct {
 			what          string
 			first, second http.HandlerFunc
-			most          int // of prose, beyond which an answer is tried once more; 0 for never
+			most          int // of prose, after which an answer is tried again; 0 for never
 			same          bool
 			want          int32
 		}{
 			{"empty", empty, empty, 0, false, 1},
 			{"empty, twice each", empty, empty, 1000, false, 1},
-			{"nothing but thoughts, twice each", thinks, thinks, 1000, false, 1},
+			{"only thoughts, twice each", thinks, thinks, 1000, false, 1},
 			{"empty, twice each, to the same request", empty, empty, 1000, true, 1},
 			{"no event", sse(), sse(), 1000, false, 1},
 			{"no stream", plain(200, "{}"), plain(200, "{}"), 1000, false, 1},
 			{"a page", plain(200, "<html>sign in</html>"), plain(200, "<html>sign in</html>"), 1000, false, 1},
 			{"empty, and then the call of a tool", empty, works, 1000, false, 0},
 		} {
-			var tries, told atomic.Int32
+			var tries, reports atomic.Int32
 			p := newProvider(t, func(out http.ResponseWriter, r *http.Request) {
 				if tries.Add(1)%2 == 1 {
 					tc.first(out, r)
@@ -77,7 +77,7 @@ func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 			})
 			s := open(t, w.protocol, p.URL, func(g *Grant) {
 				g.NoAnswerBytes = tc.most
-				g.OnFruitless = func(string, bool) { told.Add(1) }
+				g.OnFruitless = func(string, bool) { reports.Add(1) }
 			})
 			for n := range 2 * fruitless {
 				request := w.request
@@ -86,22 +86,22 @@ func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 				}
 				s.post(t, w.path, request)
 			}
-			if s.settled(); min(told.Load(), 1) != tc.want { // told of answers and of requests
-				t.Errorf("%s: %s: told %d times, want %d", name, tc.what, told.Load(), tc.want)
+			if s.settled(); min(reports.Load(), 1) != tc.want { // reports about answers and about requests
+				t.Errorf("%s: %s: reported %d times, want %d", name, tc.what, reports.Load(), tc.want)
 			}
 		}
 	}
 }
 
 // Abandoned calls are not booked, so no budget limits them.
-func TestHangingUpIsFruitless(t *testing.T) {
+func TestAbandonedCallsCountAsFruitless(t *testing.T) {
 	started := make(chan struct{})
 	p := newProvider(t, func(_ http.ResponseWriter, r *http.Request) {
 		started <- struct{}{}
 		<-r.Context().Done()
 	})
-	told := make(chan string, 1)
-	s := open(t, OpenAI, p.URL, func(g *Grant) { g.OnFruitless = func(why string, _ bool) { told <- why } })
+	reports := make(chan string, 1)
+	s := open(t, OpenAI, p.URL, func(g *Grant) { g.OnFruitless = func(why string, _ bool) { reports <- why } })
 	for n := range fruitless {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
@@ -112,8 +112,8 @@ func TestHangingUpIsFruitless(t *testing.T) {
 			resp.Body.Close()
 		}
 	}
-	if why := <-told; !strings.Contains(why, "hung up") {
-		t.Errorf("told %q", why)
+	if why := <-reports; !strings.Contains(why, "hung up") {
+		t.Errorf("reported %q", why)
 	}
 	if u := s.settled(); u.Input+u.Output != 0 || u.Requests != fruitless {
 		t.Errorf("%+v", u)

@@ -15,11 +15,11 @@ import (
 
 const (
 	headerTime = 10 * time.Second // for a local client's headers
-	// idleTime keeps an idle connection open. Agents that run tools for longer open a new one.
+	// idleTime closes an idle connection. Agents that run tools for longer open a new one.
 	idleTime = 2 * time.Minute
 	// maxHeader limits headers in bytes.
 	maxHeader = 64 << 10
-	// maxConns limits an attempt's connections; an agent with ten helpers holds about twelve.
+	// maxConns limits an attempt's connections; an agent with ten subagents holds about twelve.
 	maxConns = 256
 )
 

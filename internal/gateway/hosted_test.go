@@ -17,7 +17,7 @@ func TestHostedToolsAreRemoved(t *testing.T) {
 		// As Codex 0.169.0 offers them by default.
 		"codex": {responses, `{"model":"m","tools":[{"type":"function","name":"exec_command"},{"type":"custom","name":"apply_patch"},{"type":"tool_search","execution":"client"},{"type":"web_search","external_web_access":true}],"tool_choice":"auto"}`,
 			`{"model":"m","tool_choice":"auto","tools":[{"type":"function","name":"exec_command"},{"type":"custom","name":"apply_patch"},{"type":"tool_search","execution":"client"}]}`},
-		"spelled otherwise":         {responses, `{"tools":[{"type":"function"},{"t\u0079pe":"\u0077eb_search"}]}`, `{"tools":[{"type":"function"}]}`},
+		"another spelling":          {responses, `{"tools":[{"type":"function"},{"t\u0079pe":"\u0077eb_search"}]}`, `{"tools":[{"type":"function"}]}`},
 		"added later":               {responses, `{"input":[{"type":"additional_tools","tools":[{"type":"function"},{"type":"mcp","server_url":"http://x"}]}]}`, `{"input":[{"tools":[{"type":"function"}],"type":"additional_tools"}]}`},
 		"added in disguise":         {responses, `{"input":[{"type":"additional_tools","t\u006f\u006Fls":[{"type":"function"},{"type":"mcp"}]},{"role":"user"}]}`, `{"input":[{"tools":[{"type":"function"}],"type":"additional_tools"},{"role":"user"}]}`},
 		"added twice":               {responses, `{"input":[{"tools":[{"type":"mcp"}]}],"input":[{"content":"tools"},{"tools":[{"type":"function"}]}]}`, ``},
@@ -26,10 +26,10 @@ func TestHostedToolsAreRemoved(t *testing.T) {
 		"claude":                    {messages, `{"tools":[{"name":"Bash"},{"type":"bash_20250124","name":"bash"},{"type":"web_fetch_20250910"}]}`, `{"tools":[{"name":"Bash"},{"type":"bash_20250124","name":"bash"}]}`},
 		"gemini":                    {gemini, `{"tools":[{"functionDeclarations":[],"google_search":{}},{"urlContext":{}}]}`, `{"tools":[{"functionDeclarations":[]}]}`},
 		"gemini, forced":            {gemini, `{"tools":[{"functionDeclarations":[{"name":"own"}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tool_choice":{"type":"function"}}`, `{"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tool_choice":{"type":"function"},"tools":[{"functionDeclarations":[{"name":"own"}]}]}`},
-		"a type of no text":         {responses, `{"tools":[{"type":["web_search"]}]}`, ``},
-		"within another":            {responses, `{"tools":[{"type":"namespace","tools":[{"type":"function"},{"type":"mcp"}]}]}`, ``},
-		"no list":                   {responses, `{"tools":{"type":"web_search"}}`, ``},
-		"added as no list":          {responses, `{"input":[{"tools":{"type":"web_search"}}]}`, `{"input":[]}`},
+		"a type that is not text":   {responses, `{"tools":[{"type":["web_search"]}]}`, ``},
+		"inside another tool":       {responses, `{"tools":[{"type":"namespace","tools":[{"type":"function"},{"type":"mcp"}]}]}`, ``},
+		"not a list":                {responses, `{"tools":{"type":"web_search"}}`, ``},
+		"added as a non-list":       {responses, `{"input":[{"tools":{"type":"web_search"}}]}`, `{"input":[]}`},
 		"an unknown place":          {responses, `{"tools":[{"type":"shell","environment":{}}]}`, ``},
 		"an earlier answer":         {responses, `{"previous_response_id":"resp_1"}`, ``},
 		"a conversation":            {responses, `{"conversation":{"id":"conv_1"}}`, ``},
@@ -53,7 +53,7 @@ func TestHostedToolsAreRemoved(t *testing.T) {
 		"a sound's address":         {chat, `{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":" oss://x"}}]}]}`, ``},
 		"an earlier sound":          {chat, `{"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]}`, ``},
 		"a file's address":          {chat, `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"https://x"}}]}]}`, ``},
-		"what no reference knows":   {chat, `{"messages":[{"role":"user","content":[{"type":"scene","scene":{"imageUrl":"//x/a"}}]}]}`, ``},
+		"an undocumented entry":     {chat, `{"messages":[{"role":"user","content":[{"type":"scene","scene":{"imageUrl":"//x/a"}}]}]}`, ``},
 		"an address as the text":    {responses, `{"input":"https://x"}`, `{"input":"https://x"}`},
 		"an address as a result":    {chat, `{"messages":[{"role":"tool","content":"https://x"}]}`, `{"messages":[{"role":"tool","content":"https://x"}]}`},
 		"a schema in a tool":        {responses, `{"input":[{"type":"additional_tools","tools":[{"type":"function","parameters":{"$schema":"http://x"}}]}]}`, `{"input":[{"type":"additional_tools","tools":[{"type":"function","parameters":{"$schema":"http://x"}}]}]}`},
@@ -133,7 +133,7 @@ func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 	} {
 		for _, tool := range c.hosted {
 			if status, got := sent(c.protocol, c.path, `{"tools":[`+c.own+`,`+tool+`]}`); status != 200 || got != `{"tools":[`+c.own+`]}` {
-				t.Errorf("%s with %s beside its own: %d, the provider sees %s", c.path, tool, status, got)
+				t.Errorf("%s with %s next to its own: %d, the provider sees %s", c.path, tool, status, got)
 			}
 			if status, got := sent(c.protocol, c.path, `{"tools":[`+tool+`]}`); status != 400 || got != "" {
 				t.Errorf("%s with %s alone: %d, the provider sees %s", c.path, tool, status, got)
@@ -151,7 +151,7 @@ func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 			}
 		}
 	}
-	// Fields that forbid tools pass, and so does a tool choice that forces none.
+	// Fields that forbid tools pass. So does a tool choice that forces no tool.
 	for _, whole := range []string{`{"enable_search":false,"plugins":[],"web_search_options":null}`, `{"provider":{"order":["a"]},"route":"fallback"}`} {
 		if status, got := sent(OpenAI, "/v1/chat/completions", whole); status != 200 || got != whole {
 			t.Errorf("%s: %d, the provider sees %s", whole, status, got)
@@ -193,8 +193,8 @@ func TestUnknownFieldsPassUnchanged(t *testing.T) {
 			"enable_search":null
 			"note":"see https, or //x"`, "\n") {
 			field = strings.TrimSpace(strings.ReplaceAll(field, "OWN", c.own))
-			said := fmt.Sprintf(c.entry, `{"type":"text","text":"https://example.org","call_id":"c","tool_use_id":"t","id":"i","calls":[{"id":"i","type":"function","function":{}},{"type":"function","name":"x","id":"i"}],"tomorrow":{"kind":"x"}}`)
-			want := `{"` + c.said + `":[` + said + `], ` + field + `,"tools":[` + c.own + `]}`
+			entry := fmt.Sprintf(c.entry, `{"type":"text","text":"https://example.org","call_id":"c","tool_use_id":"t","id":"i","calls":[{"id":"i","type":"function","function":{}},{"type":"function","name":"x","id":"i"}],"tomorrow":{"kind":"x"}}`)
+			want := `{"` + c.said + `":[` + entry + `], ` + field + `,"tools":[` + c.own + `]}`
 			resp, body := s.post(t, c.path, want)
 			if all := p.requests(); resp.StatusCode != 200 || all[len(all)-1].body != want {
 				t.Errorf("%s with %s: %d %s", c.path, field, resp.StatusCode, body)
@@ -293,7 +293,7 @@ func TestUnknownFieldsAreRefusedByRule(t *testing.T) {
 			`"MODEL":"m"`:                                              twice,
 			`"Tools":[]`:                                               twice,
 			`"tool\u017f":[{"type":"mcp"}]`:                            twice,
-			`"x":` + strings.Repeat("[", 40) + strings.Repeat("]", 40): "levels deep in x",
+			`"x":` + strings.Repeat("[", 40) + strings.Repeat("]", 40): "levels in x",
 		}
 		for asked, why := range asks {
 			refusedFor(t, c.name, c.path, `{"model":"m",`+asked+`}`, asked, why)
@@ -322,9 +322,9 @@ func refusedFor(t *testing.T, protocol, path, body, what, why string) {
 	t.Helper()
 	p := newProvider(t, plain(200, `{}`))
 	s := open(t, protocol, p.URL, func(g *Grant) { g.Model = "m" })
-	resp, said := s.post(t, path, body)
-	if resp.StatusCode != 400 || !strings.Contains(said, why) || len(p.requests()) > 0 {
-		t.Errorf("%s with %s: %d %s", path, what, resp.StatusCode, said)
+	resp, answer := s.post(t, path, body)
+	if resp.StatusCode != 400 || !strings.Contains(answer, why) || len(p.requests()) > 0 {
+		t.Errorf("%s with %s: %d %s", path, what, resp.StatusCode, answer)
 	}
 }
 
@@ -356,7 +356,7 @@ func TestOnlyTheBackendsModelsAreAllowed(t *testing.T) {
 	}
 }
 
-// An attempt may have sixteen calls read concurrently.
+// The gateway may read sixteen calls of an attempt concurrently.
 func TestEmptyElementsTakeNoMemory(t *testing.T) {
 	zeros := "[" + strings.Repeat("0,", 1<<20) + "0]"
 	for name, body := range map[string]string{

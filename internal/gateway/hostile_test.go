@@ -22,8 +22,8 @@ type behaviour struct {
 	answer func(wire) http.HandlerFunc
 	last   policy.Ending
 	limit  policy.Ending
-	in     time.Duration // until the reset, zero for unknown
-	spoke  bool          // a model did
+	in     time.Duration // time until the reset; zero if unknown
+	spoke  bool          // a model did it
 }
 
 func behaviours() map[string]behaviour {
@@ -81,34 +81,34 @@ func behaviours() map[string]behaviour {
 				resets(rw)
 			}
 		}, last: policy.Disconnected, spoke: true},
-		"an orderly end too early":    {answer: says(script{text: "half a sent", cut: true}), last: policy.Disconnected, spoke: true},
-		"a compression not asked for": {answer: always(plain(200, "xx", "Content-Encoding", "br")), last: policy.Disconnected},
-		"gzip":                        {answer: inGzip, last: policy.Completed, spoke: true},
-		"gzip, broken":                {answer: always(plain(200, "no gzip", "Content-Encoding", "gzip")), last: policy.Disconnected},
-		"byte by byte":                {answer: byBytes, last: policy.Completed, spoke: true},
-		"429 without a word":          {answer: always(plain(429, "")), limit: policy.RateLimited},
-		"429, seconds":                {answer: refused("Retry-After", "20"), limit: policy.RateLimited, in: 20 * time.Second},
-		"429, a date":                 {answer: refused("Retry-After", testNow().Add(40*time.Second).Format(http.TimeFormat)), limit: policy.RateLimited, in: 40 * time.Second},
-		"429, milliseconds to wait":   {answer: refused("Retry-After-Ms", "1500"), limit: policy.RateLimited, in: 1500 * time.Millisecond},
-		"429, an epoch":               {answer: refused("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(testNow().Add(30*time.Second).Unix())), limit: policy.RateLimited, in: 30 * time.Second},
-		"429, an epoch in ms":         {answer: refused("X-RateLimit-Reset", fmt.Sprint(testNow().Add(30*time.Second).UnixMilli())), limit: policy.RateLimited, in: 30 * time.Second},
-		"429, a window":               {answer: refused("X-RateLimit-Remaining-Tokens", "0", "X-RateLimit-Reset-Tokens", "6m0s"), limit: policy.RateLimited, in: 6 * time.Minute},
-		"429, a long wait":            {answer: refused("Retry-After", "7200"), limit: policy.UsageLimit, in: 2 * time.Hour},
-		"429, nonsense to wait":       {answer: refused("Retry-After", "-1", "X-RateLimit-Reset", "NaN"), limit: policy.RateLimited},
-		"429, by a CDN's page":        {answer: always(plain(429, "<html>error 1015</html>", "Retry-After", "30")), limit: policy.RateLimited, in: 30 * time.Second},
-		"402":                         {answer: always(plain(402, `{"error":"no credits"}`)), limit: policy.UsageLimit},
-		"500":                         {answer: always(plain(500, `{"error":{"message":"x"}}`)), limit: policy.Overloaded},
-		"503, in plain words":         {answer: always(plain(503, "upstream connect error")), limit: policy.Overloaded},
-		"529":                         {answer: always(plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)), limit: policy.Overloaded},
-		"401":                         {answer: always(plain(401, `{"error":{"message":"Incorrect API key provided: sk-provider-***"}}`)), limit: policy.Auth},
-		"404":                         {answer: always(plain(404, `{"error":{"message":"no such model"}}`))},
-		"an error within the stream":  {answer: always(sse(data(`{"type":"error","error":{"code":503,"type":"overloaded_error","message":"Overloaded"}}`))), limit: policy.Overloaded},
-		"cut by the token limit":      {answer: ends("length"), last: policy.CutOff, spoke: true},
-		"stopped by a filter":         {answer: ends("filter"), last: policy.NoAnswer, spoke: true},
-		"empty":                       {answer: says(script{}), last: policy.NoAnswer, spoke: true},
-		"reasoning alone":             {answer: says(script{thinking: "hm, what could it be"}), last: policy.NoAnswer, spoke: true},
-		"a word":                      {answer: says(script{text: "Dönê. ✓"}), last: policy.Completed, spoke: true},
-		"a call of a tool":            {answer: says(script{tool: tool}), last: policy.Completed, spoke: true},
+		"an orderly end too early":             {answer: says(script{text: "half a sent", cut: true}), last: policy.Disconnected, spoke: true},
+		"a compression that was not requested": {answer: always(plain(200, "xx", "Content-Encoding", "br")), last: policy.Disconnected},
+		"gzip":                                 {answer: inGzip, last: policy.Completed, spoke: true},
+		"gzip, broken":                         {answer: always(plain(200, "no gzip", "Content-Encoding", "gzip")), last: policy.Disconnected},
+		"byte by byte":                         {answer: byBytes, last: policy.Completed, spoke: true},
+		"429 without a body":                   {answer: always(plain(429, "")), limit: policy.RateLimited},
+		"429, seconds":                         {answer: refused("Retry-After", "20"), limit: policy.RateLimited, in: 20 * time.Second},
+		"429, a date":                          {answer: refused("Retry-After", testNow().Add(40*time.Second).Format(http.TimeFormat)), limit: policy.RateLimited, in: 40 * time.Second},
+		"429, milliseconds to wait":            {answer: refused("Retry-After-Ms", "1500"), limit: policy.RateLimited, in: 1500 * time.Millisecond},
+		"429, an epoch":                        {answer: refused("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(testNow().Add(30*time.Second).Unix())), limit: policy.RateLimited, in: 30 * time.Second},
+		"429, an epoch in ms":                  {answer: refused("X-RateLimit-Reset", fmt.Sprint(testNow().Add(30*time.Second).UnixMilli())), limit: policy.RateLimited, in: 30 * time.Second},
+		"429, a window":                        {answer: refused("X-RateLimit-Remaining-Tokens", "0", "X-RateLimit-Reset-Tokens", "6m0s"), limit: policy.RateLimited, in: 6 * time.Minute},
+		"429, a long wait":                     {answer: refused("Retry-After", "7200"), limit: policy.UsageLimit, in: 2 * time.Hour},
+		"429, an invalid wait":                 {answer: refused("Retry-After", "-1", "X-RateLimit-Reset", "NaN"), limit: policy.RateLimited},
+		"429, by a CDN's page":                 {answer: always(plain(429, "<html>error 1015</html>", "Retry-After", "30")), limit: policy.RateLimited, in: 30 * time.Second},
+		"402":                                  {answer: always(plain(402, `{"error":"no credits"}`)), limit: policy.UsageLimit},
+		"500":                                  {answer: always(plain(500, `{"error":{"message":"x"}}`)), limit: policy.Overloaded},
+		"503, plain text":                      {answer: always(plain(503, "upstream connect error")), limit: policy.Overloaded},
+		"529":                                  {answer: always(plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)), limit: policy.Overloaded},
+		"401":                                  {answer: always(plain(401, `{"error":{"message":"Incorrect API key provided: sk-provider-***"}}`)), limit: policy.Auth},
+		"404":                                  {answer: always(plain(404, `{"error":{"message":"no such model"}}`))},
+		"an error within the stream":           {answer: always(sse(data(`{"type":"error","error":{"code":503,"type":"overloaded_error","message":"Overloaded"}}`))), limit: policy.Overloaded},
+		"cut by the token limit":               {answer: ends("length"), last: policy.CutOff, spoke: true},
+		"stopped by a filter":                  {answer: ends("filter"), last: policy.NoAnswer, spoke: true},
+		"empty":                                {answer: says(script{}), last: policy.NoAnswer, spoke: true},
+		"reasoning alone":                      {answer: says(script{thinking: "hm, what could it be"}), last: policy.NoAnswer, spoke: true},
+		"a word":                               {answer: says(script{text: "Dönê. ✓"}), last: policy.Completed, spoke: true},
+		"a call of a tool":                     {answer: says(script{tool: tool}), last: policy.Completed, spoke: true},
 		"an answer with a comment of a megabyte": {answer: func(w wire) http.HandlerFunc {
 			return sse(append([]string{": " + strings.Repeat("x", 1<<20) + "\n\n"}, w.stream("a", script{text: "Done."})...)...)
 		}, last: policy.Completed, spoke: true},
@@ -134,7 +134,7 @@ func TestHostileProviderIsReported(t *testing.T) {
 					}
 					u := s.settled()
 					if u.Last.Ending != c.last {
-						t.Errorf("the last answer came to %q (%s), want %q", u.Last.Ending, u.Last.Why, c.last)
+						t.Errorf("the last answer was classified as %q (%s), want %q", u.Last.Ending, u.Last.Why, c.last)
 					}
 					got := policy.Limit{}
 					if u.Limit != nil {
@@ -144,7 +144,7 @@ func TestHostileProviderIsReported(t *testing.T) {
 						t.Errorf("the limit is %+v, want %s in %s", got, c.limit, c.in)
 					}
 					if spoke := u.Input+u.Output > 0; spoke != c.spoke {
-						t.Errorf("booked %+v where a model spoke: %v", u.Tokens, c.spoke)
+						t.Errorf("booked %+v, a model answered: %v", u.Tokens, c.spoke)
 					}
 				})
 			}
@@ -160,7 +160,7 @@ func inGzip(w wire) http.HandlerFunc {
 	}
 }
 
-// byBytes splits a stream within characters and lines.
+// byBytes splits a stream inside characters and lines.
 func byBytes(w wire) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")

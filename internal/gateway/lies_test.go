@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// rawProvider answers each request with the same bytes, headers and all, and closes the connection.
+// rawProvider answers each request with the same bytes, headers included, and closes the connection.
 func rawProvider(t *testing.T, answer string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +103,7 @@ func lies() map[string]lie {
 		"a type in capitals":     good(as("CONTENT-TYPE: TEXT/EVENT-STREAM\r\n")),
 		"JSON's type":            good(as("Content-Type: application/json\r\n")),
 		"JSON's type and a mark": good(func(s string) string { return head("Content-Type: application/json\r\n", byteOrderMark+s) }),
-		"gzip that swells": good(func(s string) string {
+		"a gzip bomb": good(func(s string) string {
 			return events + "Content-Encoding: gzip\r\n\r\n" + inZip(": "+strings.Repeat("\x00", 20<<20)+"\n\n"+s)
 		}),
 		"a header of half a megabyte": good(func(s string) string {
@@ -116,11 +116,11 @@ func lies() map[string]lie {
 		})),
 		"a length beyond the end": good(func(s string) string { return events + "Content-Length: 999999\r\n\r\n" + s }),
 		// Impossible figures.
-		"figures beyond any model": {answer: figures("1e300"), last: policy.Completed, spoke: true, guessed: true},
-		"figures that overflow":    {answer: figures("9223372036854775808"), last: policy.Completed, spoke: true, guessed: true},
-		"figures below nothing":    {answer: figures("-7"), last: policy.Completed},
-		"figures that are no JSON": {answer: figures("NaN"), last: "", spoke: true, guessed: true},
-		"figures in text":          {answer: figures(`"100"`), last: policy.Completed},
+		"figures beyond any model":  {answer: figures("1e300"), last: policy.Completed, spoke: true, guessed: true},
+		"figures that overflow":     {answer: figures("9223372036854775808"), last: policy.Completed, spoke: true, guessed: true},
+		"negative figures":          {answer: figures("-7"), last: policy.Completed},
+		"figures that are not JSON": {answer: figures("NaN"), last: "", spoke: true, guessed: true},
+		"figures in text":           {answer: figures(`"100"`), last: policy.Completed},
 		"figures in the wrong place": {answer: framed(func(s string) string {
 			return data(`{"type":"other","usage_total":{"input_tokens":5},"output_tokens":1e9}`) + s
 		}), last: policy.Completed, spoke: true},
@@ -128,10 +128,10 @@ func lies() map[string]lie {
 		"to switch protocols":      lost(says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x05hello")),
 		"the status 099":           lost(says("HTTP/1.1 099 Nothing\r\nContent-Length: 0\r\n\r\n")),
 		"the status 000":           lost(says("HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n")),
-		"a status of words":        lost(says("HTTP/1.1 good OK\r\n\r\n")),
-		"HTTP of another age":      lost(says("HTTP/0.9\r\n")),
+		"a status in words":        lost(says("HTTP/1.1 good OK\r\n\r\n")),
+		"an old HTTP version":      lost(says("HTTP/0.9\r\n")),
 		"two lengths":              lost(says(events + "Content-Length: 5\r\nContent-Length: 7\r\n\r\nhello")),
-		"a length below zero":      lost(says(events + "Content-Length: -1\r\n\r\nhello")),
+		"a negative length":        lost(says(events + "Content-Length: -1\r\n\r\nhello")),
 		"a length that cuts":       lost(func(s string) string { return events + "Content-Length: 9\r\n\r\n" + s }),
 		"garbage for a chunk":      lost(says(events + "Transfer-Encoding: chunked\r\n\r\nZZZ\r\nhello")),
 		"a chunk beyond 64 bits":   lost(says(events + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nhello")),
@@ -141,7 +141,7 @@ func lies() map[string]lie {
 		"brotli":                   lost(func(s string) string { return events + "Content-Encoding: br\r\n\r\n" + s }),
 		"zstd":                     lost(func(s string) string { return events + "Content-Encoding: zstd\r\n\r\n" + s }),
 		"gzip in gzip":             lost(func(s string) string { return events + "Content-Encoding: gzip, gzip\r\n\r\n" + inZip(inZip(s)) }),
-		"gzip by name alone":       lost(func(s string) string { return events + "Content-Encoding: gzip\r\n\r\n" + s }),
+		"gzip only in the header":  lost(func(s string) string { return events + "Content-Encoding: gzip\r\n\r\n" + s }),
 		"gzip that breaks off":     lost(func(s string) string { return events + "Content-Encoding: gzip\r\n\r\n" + inZip(s)[:20] }),
 		"a stream of another kind": lost(framed(func(string) string { return data(`{"jsonrpc":"2.0","result":{}}`) })),
 	}
@@ -170,10 +170,10 @@ func TestLyingProviderIsHandled(t *testing.T) {
 						t.Errorf("the agent sees %d %.300s, trailers %v", resp.StatusCode, body, resp.Trailer)
 					}
 					if c.last == policy.Completed && c.spoke && resp.StatusCode == 200 && !strings.Contains(string(body), "Done.") {
-						t.Errorf("the answer is lost: %.300q", body)
+						t.Errorf("the answer was lost: %.300q", body)
 					}
 					if c.last != "" && u.Last.Ending != c.last || u.Limit != nil {
-						t.Errorf("the last answer came to %q (%s), want %q; the limit is %+v", u.Last.Ending, u.Last.Why, c.last, u.Limit)
+						t.Errorf("the last answer was classified as %q (%s), want %q; the limit is %+v", u.Last.Ending, u.Last.Why, c.last, u.Limit)
 					}
 					switch {
 					case !c.spoke && u.Input+u.Output > 0, c.guessed && u.Estimated != u.Input+u.Output, u.Input+u.Output > 1000:
@@ -257,24 +257,24 @@ func TestLyingClientIsHandled(t *testing.T) {
 		says    string // a part of it
 	}{
 		"a good one":                   {sized(body), 200, ""},
-		"expects to go on":             {post(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", len(body)), body), 100, "200 OK"},
+		"expects 100-continue":         {post(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", len(body)), body), 100, "200 OK"},
 		"expects something else":       {post("Expect: a miracle\r\nContent-Length: 2\r\n", "{}"), 417, ""},
 		"a length and chunks":          {post("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)), 200, ""},
 		"two lengths":                  {post("Content-Length: 2\r\nContent-Length: 3\r\n", "{} "), 400, ""},
-		"a framing that nobody knows":  {post("Transfer-Encoding: identity, chunked\r\n", "0\r\n\r\n"), 501, ""},
-		"a request within a request":   {sized(body + sized(body)), 400, "the body is no JSON object"},
+		"an unknown framing":           {post("Transfer-Encoding: identity, chunked\r\n", "0\r\n\r\n"), 501, ""},
+		"a request within a request":   {sized(body + sized(body)), 400, "the body is not a JSON object"},
 		"a body that ends early":       {post("Content-Length: 999\r\n", body), 400, "the body ended early"},
 		"a space before a colon":       {post("Content-Length : 2\r\n", "{}"), 400, ""},
-		"a line that is folded":        {post("X-A: b\r\n Content-Length: 2\r\n", "{}"), 400, ""},
+		"a folded line":                {post("X-A: b\r\n Content-Length: 2\r\n", "{}"), 400, ""},
 		"two tokens, the second wrong": {post(fmt.Sprintf("X-Api-Key: other\r\nContent-Length: %d\r\n", len(body)), body), 200, ""},
 		"another method by header":     {strings.Replace(sized(body), "POST", "GET", 1) + "", 404, "no such path for agents: GET /v1/messages"},
-		"another method on top":        {post(fmt.Sprintf("X-HTTP-Method-Override: DELETE\r\nContent-Length: %d\r\n", len(body)), body), 200, ""},
+		"two method overrides":         {post(fmt.Sprintf("X-HTTP-Method-Override: DELETE\r\nContent-Length: %d\r\n", len(body)), body), 200, ""},
 		"a websocket":                  {post(fmt.Sprintf("Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: %d\r\n", len(body)), body), 200, ""},
 		"two slashes":                  {strings.Replace(sized(body), "/v1/", "//v1/", 1), 404, "no such path"},
 		"a dot, escaped":               {strings.Replace(sized(body), "/v1/", "/v1/%2e/", 1), 404, "no such path"},
-		"up and down":                  {strings.Replace(sized(body), "/v1/", "/v1/files/../", 1), 404, "no such path"},
+		"a path with ..":               {strings.Replace(sized(body), "/v1/", "/v1/files/../", 1), 404, "no such path"},
 		"parameters of a path":         {strings.Replace(sized(body), "messages", "messages;v=1", 1), 404, "no such path"},
-		"a whole address":              {strings.Replace(sized(body), "/v1/", "http://169.254.169.254/v1/", 1), 200, ""},
+		"an absolute URL":              {strings.Replace(sized(body), "/v1/", "http://169.254.169.254/v1/", 1), 200, ""},
 		"an authority":                 {"CONNECT 169.254.169.254:80 HTTP/1.1\r\nHost: x\r\nX-Api-Key: TOKEN\r\nConnection: close\r\n\r\n", 404, "no such path"},
 		"headers of 100 KiB":           {post("X-A: "+strings.Repeat("x", 100<<10)+"\r\nContent-Length: 2\r\n", "{}"), 431, ""},
 		"a model twice":                {sized(`{"model":"m","model":"dear","messages":[]}`), 400, "appears twice"},
@@ -284,19 +284,19 @@ func TestLyingClientIsHandled(t *testing.T) {
 		"a text for a tool":            {sized(`{"tools":["web_search_20250305"]}`), 400, "are not allowed"},
 		"an object for messages":       {sized(`{"messages":{"content":{"source":{"type":"url","url":"http://x"}}}}`), 400, "in messages is not allowed"},
 		"an object for a system":       {sized(`{"system":{"content":[{"source":{"type":"file","file_id":"f"}}]}}`), 400, "in system is not allowed"},
-		"100,000 brackets":             {nested("[", "]", 100_000), 400, "the body is no JSON object"},
-		"100,000 objects":              {nested(`{"content":`, `}`, 100_000), 400, "the body is no JSON object"},
+		"100,000 brackets":             {nested("[", "]", 100_000), 400, "the body is not a JSON object"},
+		"100,000 objects":              {nested(`{"content":`, `}`, 100_000), 400, "the body is not a JSON object"},
 		"60,000 objects with a file":   {sized(`{"messages":[{"file_id":1},` + strings.Repeat(`{"content":`, 60_000) + "1" + strings.Repeat("}", 60_000) + `]}`), 400, "in messages is not allowed"},
-		"60,000 objects before a file": {sized(`{"messages":[` + strings.Repeat(`{"content":`, 60_000) + "1" + strings.Repeat("}", 60_000) + `,{"url":1}]}`), 400, "levels deep in messages"},
+		"60,000 objects before a file": {sized(`{"messages":[` + strings.Repeat(`{"content":`, 60_000) + "1" + strings.Repeat("}", 60_000) + `,{"url":1}]}`), 400, "levels in messages"},
 		"60,000 tools in tools":        {sized(`{"tools":[` + strings.Repeat(`{"tools":[`, 30_000) + strings.Repeat("]}", 30_000) + `]}`), 400, "are not allowed"},
-		"not a number":                 {sized(`{"max_tokens":NaN}`), 400, "the body is no JSON object"},
+		"not a number":                 {sized(`{"max_tokens":NaN}`), 400, "the body is not a JSON object"},
 		"a number without end":         {sized(`{"model":"m","max_tokens":1e999,"messages":[]}`), 200, ""},
 		"half a character":             {sized("{\"model\":\"m\xff\",\"messages\":[]}"), 200, ""},
-		"a name of lines":              {sized(`{"model":"m\r\nX-Api-Key: x","messages":[]}`), 200, ""},
-		"a list":                       {sized("[]"), 400, "the body is no JSON object"},
-		"nothing":                      {sized(""), 400, "the body is no JSON object"},
-		"two documents":                {sized(body + body), 400, "the body is no JSON object"},
-		"a byte order mark":            {sized(byteOrderMark + body), 400, "the body is no JSON object"},
+		"a name with line breaks":      {sized(`{"model":"m\r\nX-Api-Key: x","messages":[]}`), 200, ""},
+		"a list":                       {sized("[]"), 400, "the body is not a JSON object"},
+		"nothing":                      {sized(""), 400, "the body is not a JSON object"},
+		"two documents":                {sized(body + body), 400, "the body is not a JSON object"},
+		"a byte order mark":            {sized(byteOrderMark + body), 400, "the body is not a JSON object"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -308,9 +308,9 @@ func TestLyingClientIsHandled(t *testing.T) {
 			if c.says == "the body ended early" {
 				conn.(*net.TCPConn).CloseWrite()
 			}
-			said, _ := io.ReadAll(conn) // a reset follows what was not read
-			if !strings.HasPrefix(string(said), fmt.Sprintf("HTTP/1.1 %d ", c.status)) || !strings.Contains(string(said), c.says) {
-				t.Errorf("%.400s", said)
+			answer, _ := io.ReadAll(conn) // unread bytes cause a reset
+			if !strings.HasPrefix(string(answer), fmt.Sprintf("HTTP/1.1 %d ", c.status)) || !strings.Contains(string(answer), c.says) {
+				t.Errorf("%.400s", answer)
 			}
 			for _, r := range p.requests() {
 				if r.path != "/v1/messages" || r.header.Get("X-Api-Key") != testKey || r.header.Get("Upgrade")+r.header.Get("X-Http-Method-Override") != "" {
@@ -340,7 +340,7 @@ func FuzzRequests(f *testing.F) {
 			r, err := readRequest(route{kind: kind, protocol: path, model: "m", stream: true}, string(body), Grant{})
 			if err != nil {
 				if err.Error() == "" {
-					t.Error("refused without a word")
+					t.Error("refused without a message")
 				}
 				continue
 			}

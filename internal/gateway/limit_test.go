@@ -30,7 +30,7 @@ func TestProvidersLimitsAreParsed(t *testing.T) {
 		protocol string
 		answer   http.HandlerFunc
 		kind     policy.Ending
-		in       time.Duration // until the reset, 0 unknown
+		in       time.Duration // time until the reset; 0 if unknown
 		exact    bool
 	}{
 		"codex plan":          {OpenAI, plain(429, `{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","resets_at":`+unixAt+`,"resets_in_seconds":9}}`), policy.UsageLimit, time.Hour, true},
@@ -97,7 +97,7 @@ func TestProvidersLimitsAreParsed(t *testing.T) {
 				return
 			}
 			if u.Limit == nil || len(s.limits) != 1 {
-				t.Fatalf("%+v, told %d times", u, len(s.limits))
+				t.Fatalf("%+v, reported %d times", u, len(s.limits))
 			}
 			want := policy.Limit{Kind: c.kind, Message: u.Limit.Message, Source: policy.SourceNone, Certainty: policy.Certain}
 			switch {
@@ -138,7 +138,7 @@ func TestBudgetRefusalIsFinalForCLIs(t *testing.T) {
 			s := open(t, c.protocol, p.URL, func(g *Grant) {
 				if g.MaxTokens = 100; money {
 					g.MaxTokens, g.MaxCostUSD = 0, 0.0001
-					g.Provider.Prices = []config.Price{{Model: "other", Input: 1, Output: 1}} // the model itself has none
+					g.Provider.Prices = []config.Price{{Model: "other", Input: 1, Output: 1}} // the model itself is not limited
 				}
 			})
 			if resp, body := s.post(t, c.path, `{"model":"m"}`); resp.StatusCode != 200 {
@@ -198,7 +198,7 @@ func TestOpenBreakerCallsNoProvider(t *testing.T) {
 			t.Errorf("%s %s: %d %v %s", c.path, c.kind, resp.StatusCode, resp.Header, body)
 		}
 		if l, ok := readAnswer(resp.StatusCode, resp.Header, body); !ok || l.Kind != c.kind && c.kind != policy.RateLimited {
-			t.Errorf("%s %s is read back as %+v", c.path, c.kind, l)
+			t.Errorf("%s %s is parsed as %+v", c.path, c.kind, l)
 		}
 		if u := s.settled(); len(p.requests()) != 0 || u.Requests != 0 || u.Refused != 1 {
 			t.Errorf("%+v", u)

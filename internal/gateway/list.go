@@ -31,7 +31,7 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 		return nil, err
 	}
 	req.Header = outbound(http.Header{"Anthropic-Version": {"2023-06-01"}}, p)
-	resp, err := transport.RoundTrip(req) // redirects would receive the key
+	resp, err := transport.RoundTrip(req) // http.Client would send the key to redirects
 	if err != nil {
 		return nil, err
 	}

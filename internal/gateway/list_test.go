@@ -20,7 +20,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestListErrorsNameAWrongKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
-		want   error // nil for one that is neither
+		want   error // nil for any other error
 	}{
 		"Gemini's wrong key":  {plain(400, `{"error":{"details":[{"reason":"API_KEY_INVALID"}]}}`), ErrKey},
 		"another bad request": {plain(400, `{"error":{"status":"INVALID_ARGUMENT"}}`), nil},

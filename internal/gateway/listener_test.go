@@ -37,7 +37,7 @@ func TestAttemptsConnectionsAreLimited(t *testing.T) {
 	}
 	fmt.Fprintf(late, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if n, err := late.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("one connection too many is answered: %d, %v", n, err)
+		t.Errorf("a connection above the limit gets an answer: %d, %v", n, err)
 	}
 	if resp, body := other.post(t, "/v1/messages", `{}`); resp.StatusCode != 200 {
 		t.Errorf("another attempt: %d %s", resp.StatusCode, body)
@@ -69,7 +69,7 @@ func TestSentLargeBodiesReleaseTheirSlots(t *testing.T) {
 		}()
 	}
 	for range maxLarge + 1 {
-		<-arrived // all are with the provider at the same time
+		<-arrived // all requests are at the provider at the same time
 	}
 	close(hold)
 	for range maxLarge + 1 {

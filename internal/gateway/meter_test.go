@@ -30,11 +30,11 @@ func TestTokensAreCounted(t *testing.T) {
 		"messages stream": {Anthropic, "/v1/messages", `{"model":"m","stream":true}`, sse(
 			ev("message_start", `"message":{"usage":{"input_tokens":900,"cache_read_input_tokens":200,"cache_creation_input_tokens":100,"output_tokens":1}}`),
 			ev("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"hi"}`), ev("message_delta", `"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":34}`), ev("message_stop", ""))},
-		"messages":            {Anthropic, "/v1/messages", `{"model":"m"}`, plain(200, `{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":900,"cache_read_input_tokens":200,"cache_creation_input_tokens":100,"output_tokens":34}}`)},
-		"gemini stream":       {Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, sse(data(early), data(gemini))},
-		"gemini array":        {Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, plain(200, `[`+early+",\r\n"+gemini+`]`)},
-		"gemini":              {Gemini, "/v1beta/models/m:generateContent", `{}`, plain(200, gemini)},
-		"gzip without asking": {Gemini, "/v1beta/models/m:generateContent", `{}`, plain(200, inZip(gemini), "Content-Encoding", "gzip")},
+		"messages":                    {Anthropic, "/v1/messages", `{"model":"m"}`, plain(200, `{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":900,"cache_read_input_tokens":200,"cache_creation_input_tokens":100,"output_tokens":34}}`)},
+		"gemini stream":               {Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, sse(data(early), data(gemini))},
+		"gemini array":                {Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, plain(200, `[`+early+",\r\n"+gemini+`]`)},
+		"gemini":                      {Gemini, "/v1beta/models/m:generateContent", `{}`, plain(200, gemini)},
+		"gzip that was not requested": {Gemini, "/v1beta/models/m:generateContent", `{}`, plain(200, inZip(gemini), "Content-Encoding", "gzip")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, c.answer)

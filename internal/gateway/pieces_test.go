@@ -82,7 +82,7 @@ func FuzzSplitter(f *testing.F) {
 				t.Errorf("%q has the data %q", raw, data)
 			}
 			if len(raw) > int(most)+leastBuffer {
-				t.Fatalf("%d bytes are kept, more than %d", len(raw), most)
+				t.Fatalf("%d bytes are buffered, more than %d", len(raw), most)
 			}
 		})
 		if string(all) != stream {
@@ -113,7 +113,7 @@ func FuzzReaders(f *testing.F) {
 		}
 		l, ok := readAnswer(status, nil, string(data))
 		if ok && !l.ResetsAt.IsZero() && (l.ResetsAt.Before(testNow()) || l.ResetsAt.After(testNow().Add(limit.Latest))) {
-			t.Errorf("a reset that cannot be: %+v", l)
+			t.Errorf("an impossible reset: %+v", l)
 		}
 	})
 }

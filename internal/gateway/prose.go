@@ -25,7 +25,7 @@ func (s *sureness) add(list gjson.Result) {
 	}
 }
 
-// value returns the geometric mean of the probabilities, if there are enough.
+// value returns the geometric mean of the probabilities, once sureTokens are known.
 func (s *sureness) value() (float64, bool) {
 	sum := 0.0
 	for _, p := range s.last {
@@ -45,18 +45,18 @@ func (kind callKind) sureOf(body string) string {
 
 // judge ends the attempt once an answer without a tool call has too much prose or too little confidence. Reasoning
 // does not count.
-func (c *call) judge(said *answer) {
+func (c *call) judge(got *answer) {
 	if c.grant.OnFruitless == nil || c.grant.NoAnswerBytes == 0 {
 		return
 	}
-	if said.tool || !c.req.tools {
+	if got.tool || !c.req.tools {
 		return
 	}
 	why := ""
-	if sure, known := said.sure.value(); known && sure < c.grant.MinConfidence {
+	if sure, known := got.sure.value(); known && sure < c.grant.MinConfidence {
 		why = fmt.Sprintf("the model wrote prose without a tool call, and its confidence over %d tokens fell to %.2f, below %.2f", sureTokens, sure, c.grant.MinConfidence)
 	}
-	if said.prose > c.grant.NoAnswerBytes {
+	if got.prose > c.grant.NoAnswerBytes {
 		why = fmt.Sprintf("the model wrote more than %d bytes of prose in one answer without a tool call", c.grant.NoAnswerBytes)
 	}
 	if why != "" {

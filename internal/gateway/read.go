@@ -18,12 +18,14 @@ func readResponses(e gjson.Result, a *answer) {
 		readResponse(response, a)
 	case "response.completed", "response.incomplete":
 		readResponse(response, a)
+	case "codex.rate_limits":
+		a.windows = []byte(e.Get("rate_limits").Raw)
 	default:
 		readOutput(kind, e, a)
 	}
 }
 
-// readOutput reads a response, an item of a stream, or a piece.
+// readOutput reads a whole response, a stream's item, or a piece of an item.
 func readOutput(kind string, e gjson.Result, a *answer) {
 	item := e.Get("item")
 	switch {
@@ -115,7 +117,7 @@ func readChat(c gjson.Result, a *answer) {
 }
 
 func readChatMessage(m gjson.Result, a *answer) {
-	a.says(m.Get("content").String() + m.Get("refusal").Str) // other parts count as text
+	a.says(m.Get("content").String() + m.Get("refusal").Str) // content in other forms counts as text
 	a.thought += len(m.Get("reasoning_content").Str) + len(m.Get("reasoning").Str)
 	a.each(m.Get("tool_calls"), readCall)
 	if call := m.Get("function_call"); call.Type != gjson.Null {

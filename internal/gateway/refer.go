@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// mayRefer reports whether JSON may contain references or tools. It finds names by the closing quote.
+// mayRefer reports whether JSON may contain references or tools. It finds field names by their closing quotes.
 func mayRefer(raw string) bool {
 	if mentions(raw, `"file"`, `"item_reference"`) || beginsRemote(raw) {
 		return true

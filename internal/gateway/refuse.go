@@ -61,7 +61,7 @@ var errorNames = map[string]map[int]string{
 
 const anthropicOverloaded = 529
 
-// refuse returns an error in a protocol's form; details are for Google's.
+// refuse returns an error in a protocol's form; details are for Google's form.
 func refuse(p string, status int, message string, details ...object) *refusal {
 	if p == config.Anthropic && status == http.StatusServiceUnavailable {
 		status = anthropicOverloaded
@@ -111,8 +111,8 @@ func (r route) refuseLimit(header http.Header, l policy.Limit, message string, n
 	return out
 }
 
-// usedUp returns a quota that retries do not help. Recorded: Codex stops at 429 usage_limit_reached, Claude Code at
-// 400 or a rejected plan with a long wait, Gemini CLI at a daily quota, the AI SDK (OpenCode) at 402.
+// usedUp returns the quota error after which each CLI stops. Recorded: Codex stops at 429 usage_limit_reached, Claude
+// Code at 400 or a rejected plan with a long wait, Gemini CLI at a daily quota, the AI SDK (OpenCode) at 402.
 func (r route) usedUp(header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
 	ofAISDK := strings.Contains(agent, "ai-sdk") || strings.Contains(agent, "opencode")

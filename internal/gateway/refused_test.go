@@ -9,7 +9,7 @@ import (
 )
 
 // An agent provokes refusals that do not concern the account. Some repeat the agent's words.
-func TestRequestErrorsAreNoLimits(t *testing.T) {
+func TestRequestErrorsAreNotLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol string
 		answer   http.HandlerFunc
@@ -42,7 +42,7 @@ func TestRequestErrorsAreNoLimits(t *testing.T) {
 	}
 }
 
-func TestExcessiveOutputBeyondTheCreditIsNoLimit(t *testing.T) {
+func TestOutputBeyondTheCreditIsNotALimit(t *testing.T) {
 	for most, limits := range map[string]int{"32000": 1, "1000000": 0} {
 		p := newProvider(t, plain(402, `{"error":{"message":"This request requires more credits, or fewer max_tokens.","code":402}}`))
 		s := open(t, OpenAI, p.URL, nil)
@@ -68,7 +68,7 @@ func TestRefusedKeyHasOurMessage(t *testing.T) {
 	}
 }
 
-func TestModelListIsNoAccountLimit(t *testing.T) {
+func TestModelListErrorIsNotAnAccountLimit(t *testing.T) {
 	p := newProvider(t, plain(401, `{"error":{"message":"this server has no list","code":"invalid_api_key"}}`))
 	s := open(t, OpenAI, p.URL, nil)
 	do(t, s.request(t, "GET", "/v1/models", ""))

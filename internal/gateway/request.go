@@ -76,9 +76,9 @@ func readFields(body string) (fields, error) {
 	whole, ok := parsed(body)
 	f, twice := namesOf(whole)
 	if !ok || f == nil {
-		return nil, errors.New("the body is no JSON object")
+		return nil, errors.New("the body is not a JSON object")
 	}
-	if twice != "" { // the provider may read the other one
+	if twice != "" { // the provider may read the other value
 		return nil, fmt.Errorf("%.80q appears twice in the body: send it once", twice)
 	}
 	return f, nil
@@ -89,7 +89,7 @@ func (g Grant) refusesModel(model string) error {
 		return fmt.Errorf("the name of the model is longer than %d bytes", maxModel)
 	}
 	if !g.allows(model) {
-		return fmt.Errorf("the model %.80q is not allowed here: use %s; the operator can allow others by side_models of the backend", model, g.Model)
+		return fmt.Errorf("the model %.80q is not allowed here: use %s; the operator can allow other models with the backend's side_models", model, g.Model)
 	}
 	return nil
 }
@@ -157,8 +157,8 @@ func elements(v gjson.Result) iter.Seq[gjson.Result] {
 	}
 }
 
-// fields maps an object's fields. The last of equal names counts, as at providers. Names are exact: encoding/json
-// would read "MODEL" as "model".
+// fields maps an object's fields. The last of equal names counts, as providers read them. Names are exact:
+// encoding/json would read "MODEL" as "model".
 type fields map[string]gjson.Result
 
 func fieldsOf(v gjson.Result) fields {

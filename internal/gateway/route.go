@@ -27,8 +27,8 @@ type route struct {
 	protocol string
 	method   string
 	path     string // appended to the provider's base URL
-	model    string // Gemini's path has it
-	stream   bool   // Gemini's path has it
+	model    string // from Gemini's path
+	stream   bool   // from Gemini's path
 }
 
 // geminiPath allows plain model names without dots or encoded slashes.

@@ -29,8 +29,8 @@ func (c *call) guarded() bool {
 	return c.req.body != "" && forms[c.route.kind].alive != ""
 }
 
-// heldAnswer keeps an answer from the agent until a tool call or visible text. An answer without either is requested again,
-// and the agent sees only the second one.
+// heldAnswer keeps an answer from the agent until a tool call or visible text. An answer without either is requested once
+// more, if breaker and budget allow. The agent gets a good second answer, otherwise the first answer.
 type heldAnswer struct {
 	*call
 	first, second *stream // second is nil without a second try
@@ -131,8 +131,8 @@ func (a *answer) recovers(maxProse int) bool {
 	return a.text && a.prose <= maxProse
 }
 
-// beat records that the provider sent something, which Read passes on as a sign of life. After a silence the agent
-// gives up by itself.
+// beat records that the provider sent something, which Read passes on as a sign of life. Without these signs the
+// agent would give up.
 func (h *heldAnswer) beat() {
 	select {
 	case h.alive <- struct{}{}:
@@ -155,7 +155,7 @@ func (h *heldAnswer) comesToNothing() bool {
 	}
 }
 
-// again makes the second try. It returns false if the first answer counts.
+// again makes the second try. It returns false if the agent gets the first answer.
 func (h *heldAnswer) again(ctx context.Context, out *http.Request) bool {
 	body, ok := h.req.opposite(h.route.kind, h.grant.Provider)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
@@ -166,7 +166,7 @@ func (h *heldAnswer) again(ctx context.Context, out *http.Request) bool {
 	h.gateway.Log.Info().Str("attempt", h.grant.Attempt).Str("model", h.req.model).Msg("no answer, trying once more")
 	resp, err := h.send(ctx, out, body)
 	if err != nil {
-		return false // the first answer shows its end
+		return false // the agent gets the first answer
 	}
 	if resp.StatusCode >= 300 || !h.streams(resp) {
 		h.lost(resp)
@@ -184,7 +184,7 @@ func (h *heldAnswer) again(ctx context.Context, out *http.Request) bool {
 	return good
 }
 
-// lost reads a response that is no second answer.
+// lost reads a response that cannot serve as the second answer, and reports its error.
 func (h *heldAnswer) lost(resp *http.Response) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
@@ -193,14 +193,15 @@ func (h *heldAnswer) lost(resp *http.Response) {
 	}
 }
 
-// mayRepeat asks breaker and budget with the first answer's use. It records nothing, since nothing is refused.
-func (c *call) mayRepeat(ctx context.Context, said answer) bool {
-	said.settle(c.req.size)
+// mayRepeat checks the breaker and the budget, counting the first answer's usage. It records nothing, since nothing is
+// refused.
+func (c *call) mayRepeat(ctx context.Context, first answer) bool {
+	first.settle(c.req.size)
 	_, closed := c.grant.Limited(ctx)
-	return !closed && c.leaves(c.req.model, said.tokens, c.reserved)
+	return !closed && c.leaves(c.req.model, first.tokens, c.reserved)
 }
 
-// draft is a request being changed. Other parts keep their bytes.
+// draft is a request being changed. Unchanged parts keep their bytes.
 type draft struct{ body string }
 
 func (d *draft) get(path string) gjson.Result { return gjson.Get(d.body, path) }
@@ -228,7 +229,8 @@ func (r request) opposite(kind callKind, p config.Provider) (string, bool) {
 	return d.body, turned
 }
 
-// otherEffort returns the model's lowest effort, or medium if that is current. Unknown models get "low".
+// otherEffort returns the model's lowest effort, which is "low" for unknown models. If the current effort is the lowest,
+// none or minimal, it returns medium. The lowest remains if the model has no medium.
 func otherEffort(effort string, m config.Model) string {
 	least := "low"
 	if len(m.Efforts) > 0 {
@@ -245,7 +247,7 @@ func otherEffort(effort string, m config.Model) string {
 	return least
 }
 
-// turnResponses refuses conversations that the provider stores: the stored one would lack the second try.
+// turnResponses refuses conversations that the provider stores: the stored conversation would lack the second try.
 func (d *draft) turnResponses(m config.Model) bool {
 	kept := d.get("store").Type == gjson.True || d.has("previous_response_id") || d.has("conversation")
 	if kept || d.get("tool_choice").Str == "none" {
@@ -284,7 +286,7 @@ func (d *draft) turnChat(m config.Model) bool {
 	return true
 }
 
-// leastBudget is the minimum thinking budget of Anthropic's models in tokens (reference of 2025-11), below
+// leastBudget is the minimum thinking budget of Anthropic's models in tokens (reference of 2025-11). It must be below
 // max_tokens. mostBudget suffices for a step.
 const (
 	leastBudget = 1024
@@ -312,7 +314,7 @@ func (d *draft) turnMessages(m config.Model) bool {
 	default:
 		d.set("thinking", object{"type": "enabled", "budget_tokens": min(max(most/2, leastBudget), mostBudget)})
 	}
-	// Thinking allows neither.
+	// The API refuses these fields together with thinking.
 	for _, name := range []string{"temperature", "top_k", "top_p"} {
 		d.drop(name)
 	}
@@ -357,7 +359,7 @@ func (d *draft) dropThinkingEdits() {
 	}
 }
 
-// turnGemini inverts levels or budgets; -1 lets the model decide.
+// turnGemini inverts thinking levels or budgets; budget -1 lets the model decide.
 func (d *draft) turnGemini(m config.Model) bool {
 	forbidden := d.get("toolConfig.functionCallingConfig.mode").Str == "NONE"
 	if forbidden || !d.get("contents.0").Exists() {

@@ -28,11 +28,11 @@ type wire struct {
 	path     string
 	request  string
 	stream   func(id string, s script) []string
-	check    func(events []string) (heard, error)
+	check    func(events []string) (reply, error)
 }
 
-// heard holds what an agent read from a stream.
-type heard struct {
+// reply is an answer that an agent read from a stream.
+type reply struct {
 	script
 	input, output int64
 }
@@ -74,8 +74,8 @@ func answered(w wire, body string) string {
 
 func TestGoodStreamPassesUnchanged(t *testing.T) {
 	for name, w := range wires() {
-		for _, said := range []script{{text: "a short answer"}, {thinking: "hm", tool: "sh"}, {thinking: strings.Repeat("x", 40), text: "yes", tool: "sh"}} {
-			stream := w.stream("a", said)
+		for _, good := range []script{{text: "a short answer"}, {thinking: "hm", tool: "sh"}, {thinking: strings.Repeat("x", 40), text: "yes", tool: "sh"}} {
+			stream := w.stream("a", good)
 			p := newProvider(t, sse(stream...))
 			s := open(t, w.protocol, p.URL, withNoAnswer(100))
 			if _, body := s.post(t, w.path, w.request); answered(w, body) != strings.Join(stream, "") {
@@ -108,13 +108,18 @@ func TestEmptyAnswerIsRetriedOnce(t *testing.T) {
 			})
 			_, body := s.post(t, w.path, w.request)
 			got, err := w.check(eventsOf(answered(w, body)))
-			want := heard{c.second, scriptInput, scriptOutput}
+			want := reply{c.second, scriptInput, scriptOutput}
 			if err != nil || got != want {
 				t.Errorf("%s: %+v, want %+v, error %v\n%s", name, got, want, err, body)
 			}
 			u := s.settled()
-			if u.NoAnswer != (SecondTries{1, c.recovered, scriptInput + scriptOutput, scriptInput + scriptOutput, 3, 3}) || !u.CostKnown || u.CostUSD != 6 || u.Requests != 2 || u.Turns != 1 || u.Input != 2*scriptInput || u.Output != 2*scriptOutput || u.Estimated != 0 {
-				t.Errorf("%s: %+v", name, u)
+			counted := Usage{Requests: u.Requests, Turns: u.Turns, CostUSD: u.CostUSD, CostKnown: u.CostKnown, NoAnswer: u.NoAnswer}
+			counted.Input, counted.Output, counted.Estimated = u.Input, u.Output, u.Estimated
+			both := Usage{Requests: 2, Turns: 1, CostUSD: 6, CostKnown: true}
+			both.NoAnswer = SecondTries{1, c.recovered, scriptInput + scriptOutput, scriptInput + scriptOutput, 3, 3}
+			both.Input, both.Output = 2*scriptInput, 2*scriptOutput
+			if diff := cmp.Diff(both, counted); diff != "" {
+				t.Errorf("%s: usage (-want +got)\n%s", name, diff)
 			}
 			if second := p.requests()[1].body; !strings.Contains(second, nudge) {
 				t.Errorf("%s: the second try is %s", name, second)
@@ -140,29 +145,35 @@ func TestLongProseEndsTheAttempt(t *testing.T) {
 			p := newProvider(t, func(rw http.ResponseWriter, r *http.Request) {
 				sse(w.stream("a", c.said)...)(rw, r)
 				if c.want {
-					<-r.Context().Done() // it would go on for ever
+					<-r.Context().Done() // it never ends
 				}
 				close(ends)
 			})
-			var told atomic.Int32
+			var reports atomic.Int32
 			s := open(t, w.protocol, p.URL, func(g *Grant) {
 				g.NoAnswerBytes = 200
 				g.OnFruitless = func(why string, effort bool) {
-					if told.Add(1); !effort || !strings.Contains(why, "200 bytes of prose") {
+					if reports.Add(1); !effort || !strings.Contains(why, "200 bytes of prose") {
 						t.Errorf("%s: %q, %v", name, why, effort)
 					}
 				}
 			})
 			body, err := s.tries(t, w.path, w.request)
 			<-ends
-			if c.want { // an agent that asks again before it is killed would work on, in an attempt that is over
+			if c.want { // an agent that asks again before it is killed must not continue in a finished attempt
 				if resp, said := s.post(t, w.path, w.request); resp.StatusCode != http.StatusForbidden {
 					t.Errorf("%s, %s: the next call is answered with %d %s", name, what, resp.StatusCode, said)
 				}
 			}
 			u := s.settled()
-			if told.Load() == 1 != c.want || err != nil != c.want || len(p.requests()) != 1 || u.NoAnswer != (SecondTries{}) || u.Output == 0 {
-				t.Errorf("%s, %s: told %d times, %v, %+v after %s", name, what, told.Load(), err, u, body)
+			if reports.Load() == 1 != c.want || err != nil != c.want {
+				t.Errorf("%s, %s: reported %d times, %v after %s", name, what, reports.Load(), err, body)
+			}
+			if n := len(p.requests()); n != 1 || u.NoAnswer != (SecondTries{}) {
+				t.Errorf("%s, %s: %d requests, second tries %+v, want one request only", name, what, n, u.NoAnswer)
+			}
+			if u.Output == 0 {
+				t.Errorf("%s, %s: no output was counted", name, what)
 			}
 			if got := answered(w, body); !strings.HasPrefix(strings.Join(w.stream("a", c.said), ""), got) || !c.want && len(got) == 0 {
 				t.Errorf("%s, %s: %s", name, what, got)
@@ -174,7 +185,7 @@ func TestLongProseEndsTheAttempt(t *testing.T) {
 // Log-probabilities are read if the operator requests them and the provider reports them.
 func TestLowConfidenceEndsTheAttempt(t *testing.T) {
 	wire := wires()
-	tells := map[string]func(p float64) string{
+	streams := map[string]func(p float64) string{
 		"chat": func(p float64) string {
 			return data(fmt.Sprintf(`{"choices":[{"delta":{"content":"so "},"logprobs":{"content":[{"token":"so ","logprob":%g}]}}]}`, p))
 		},
@@ -186,22 +197,22 @@ func TestLowConfidenceEndsTheAttempt(t *testing.T) {
 		},
 	}
 	asks := map[string]string{"chat": `"logprobs":true`, "responses": `"include":["message.output_text.logprobs"]`, "gemini": `"generationConfig":{"responseLogprobs":true}`}
-	for name, event := range tells {
+	for name, event := range streams {
 		for what, c := range map[string]struct {
 			sure float64 // of all tokens, by their logarithm
 			n    int
 			want int32
 		}{"not sure": {-3, 100, 1}, "sure": {-0.1, 100, 0}, "not sure of a few words": {-3, 60, 0}, "nonsense": {7, 100, 0}} {
-			w, told := wire[name], atomic.Int32{}
+			w, reports := wire[name], atomic.Int32{}
 			events := slices.Repeat([]string{event(c.sure)}, c.n)
 			p := newProvider(t, sse(append(events, w.stream("a", script{text: "."})...)...))
 			s := open(t, w.protocol, p.URL, func(g *Grant) {
 				g.NoAnswerBytes, g.MinConfidence = 1<<20, 0.2
-				g.OnFruitless = func(why string, _ bool) { told.Add(1); t.Log(why) }
+				g.OnFruitless = func(why string, _ bool) { reports.Add(1); t.Log(why) }
 			})
 			_, _ = s.tries(t, w.path, w.request) // some break off
-			if s.settled(); told.Load() != c.want || !strings.Contains(p.requests()[0].body, asks[name]) {
-				t.Errorf("%s, %s: told %d times; asked with %s", name, what, told.Load(), p.requests()[0].body)
+			if s.settled(); reports.Load() != c.want || !strings.Contains(p.requests()[0].body, asks[name]) {
+				t.Errorf("%s, %s: reported %d times; requested with %s", name, what, reports.Load(), p.requests()[0].body)
 			}
 		}
 	}
@@ -235,7 +246,7 @@ func TestFailedSecondTryReturnsTheFirstAnswer(t *testing.T) {
 					t.Errorf("%s, %s: %+v", name, kind, u)
 				}
 				if kind == "limit" && (u.Limit == nil || len(s.limits) != 1) {
-					t.Errorf("%s: the limit of the second try got lost: %+v", name, u)
+					t.Errorf("%s: the limit of the second try was lost: %+v", name, u)
 				}
 			}
 		}
@@ -270,7 +281,7 @@ func TestForbiddenSecondTryIsSkipped(t *testing.T) {
 // The provider ends its stream before the answer's end, orderly or by a reset.
 func TestBrokenAnswerIsALostConnection(t *testing.T) {
 	for name, w := range wires() {
-		for why, grant := range map[string]func(*Grant){"watched": withNoAnswer(1000), "not watched": nil} {
+		for why, grant := range map[string]func(*Grant){"watched": withNoAnswer(1000), "unwatched": nil} {
 			for _, reset := range []bool{false, true} {
 				cut := w.stream("a", script{thinking: "x", cut: true})
 				p := newProvider(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -338,7 +349,7 @@ func kindOf(w wire) callKind {
 }
 
 // The agent hangs up during the first or the second try.
-func TestLeavingAgentEndsADelayedAnswer(t *testing.T) {
+func TestDelayedAnswerEndsIfTheAgentHangsUp(t *testing.T) {
 	for name, w := range wires() {
 		for second, first := range [][]string{w.stream("a", script{thinking: "hm", cut: true}), w.stream("a", script{})} {
 			started, ended := make(chan struct{}), make(chan struct{})
@@ -376,7 +387,7 @@ func TestThinkingModeIsSwitched(t *testing.T) {
 	for _, c := range []struct {
 		kind       callKind
 		model      string
-		body, want string // want "" means that it cannot be turned
+		body, want string // want "" if the mode cannot be switched
 	}{
 		{responses, "gpt-5", `{"input":[],"reasoning":{"effort":"high","summary":"auto"}}`, `{"input":[` + say + `],"reasoning":{"effort":"minimal","summary":"auto"}}`},
 		{responses, "gpt-5.2", `{"input":"go"}`, `{"input":[{"content":"go","role":"user","type":"message"},` + say + `],"reasoning":{"effort":"none"}}`},

@@ -90,7 +90,7 @@ func streamResponses(id string, s script) []string {
 	return out
 }
 
-func checkResponses(events []string) (h heard, err error) {
+func checkResponses(events []string) (h reply, err error) {
 	added, open, ids := 0.0, map[float64]string{}, map[string]bool{}
 	done, id := []any{}, any(nil)
 	for i, text := range events {
@@ -148,7 +148,7 @@ func checkResponses(events []string) (h heard, err error) {
 }
 
 // wholeText returns a finished item's text.
-func wholeText(item map[string]any, h *heard) error {
+func wholeText(item map[string]any, h *reply) error {
 	list, to := item["content"], &h.text
 	if item["type"] == "reasoning" {
 		list, to = item["summary"], &h.thinking
@@ -187,7 +187,7 @@ func streamChat(id string, s script) []string {
 	return append(out, data("[DONE]"))
 }
 
-func checkChat(events []string) (h heard, err error) {
+func checkChat(events []string) (h reply, err error) {
 	roles, ends, id := 0, 0, any(nil)
 	for i, text := range events {
 		if text == "[DONE]" {
@@ -266,7 +266,7 @@ func streamMessages(id string, s script) []string {
 	return append(out, ev("message_delta", fmt.Sprintf(`"delta":{"stop_reason":"%s"},"usage":{"output_tokens":%d}`, stop, scriptOutput)), ev("message_stop", ""))
 }
 
-func checkMessages(events []string) (h heard, err error) {
+func checkMessages(events []string) (h reply, err error) {
 	next, kind, signed, ends := 0.0, "", false, 0
 	for i, text := range events {
 		e, err := decoded(text)
@@ -339,7 +339,7 @@ func streamGemini(id string, s script) []string {
 	return append(out, chunk([]any{}, "STOP", scriptOutput))
 }
 
-func checkGemini(events []string) (h heard, err error) {
+func checkGemini(events []string) (h reply, err error) {
 	ends, id := 0, any(nil)
 	for _, text := range events {
 		e, err := decoded(text)

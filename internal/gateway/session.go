@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxCalls limits an attempt's concurrent calls; agents with helpers make about ten.
+// maxCalls limits an attempt's concurrent calls; agents with subagents make about ten.
 const maxCalls = 16
 
 // maxWaiting limits an attempt's served and waiting calls.
@@ -30,7 +30,7 @@ type Grant struct {
 	// SideModels lists other allowed models: aliases such as haiku, or whole names.
 	SideModels []string
 	// MaxTokens limits input and output, MaxCostUSD the cost; 0 means no limit. The call that crosses a limit
-	// finishes; later ones are refused. Concurrent calls wait if together they would cross it.
+	// finishes; later calls are refused. Concurrent calls wait if together they would cross a limit.
 	MaxTokens  int64
 	MaxCostUSD float64
 	// NoAnswerBytes limits prose before a tool call in calls with tools; more ends the attempt. Answers are held
@@ -57,7 +57,7 @@ type Usage struct {
 	CostKnown bool          // false if a model has no price; CostUSD leaves out its calls
 	Limit     *policy.Limit // last limit without a later answer, or nil
 	Last      Last          // last main call's result
-	// BudgetStopped says why calls were refused, or is empty.
+	// BudgetStopped is the budget's reason for refusing calls, or empty.
 	BudgetStopped string
 	NoAnswer      SecondTries
 	MaxContext    int64 // largest input of one call
@@ -208,13 +208,13 @@ func (c *call) answers() {
 const fruitless = 5
 
 // checkFruitless detects endless calls: an agent that ignores or abandons answers, or a provider with empty ones.
-func (c *call) checkFruitless(said *answer) {
-	left := said.left() && !said.begun()
-	if !left && !said.complete() {
+func (c *call) checkFruitless(got *answer) {
+	left := got.left() && !got.begun()
+	if !left && !got.complete() {
 		return // broken off, or refused
 	}
 	c.mu.Lock()
-	c.countHollow(said)
+	c.countHollow(got)
 	if !left {
 		c.countSame()
 	}
@@ -238,9 +238,9 @@ func (s *Session) endFruitless(why string, effort bool) {
 	}
 }
 
-func (c *call) countHollow(said *answer) {
+func (c *call) countHollow(got *answer) {
 	c.hollow++
-	if said.useful() {
+	if got.useful() {
 		c.hollow = 0
 	}
 }

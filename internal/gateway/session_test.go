@@ -15,30 +15,30 @@ const (
 )
 
 // A small model is refused while the attempt uses another.
-func TestSideModelsRefusalIsNoLimit(t *testing.T) {
+func TestSideModelsRefusalIsNotALimit(t *testing.T) {
 	unified := []string{"Anthropic-Ratelimit-Unified-Status", "rejected"}
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		model  string
 		counts bool
 	}{
-		"a rate":             {plain(429, ratedModel), "haiku-4", false},
-		"a day":              {plain(429, quotaModel), "haiku-4", false},
-		"a permission":       {plain(403, `{"type":"error","error":{"type":"permission_error","message":"not allowed"}}`), "haiku-4", false},
-		"overload":           {plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`), "haiku-4", false},
-		"the key":            {plain(401, `{}`), "haiku-4", true},
-		"the plan":           {plain(429, ratedModel, unified...), "haiku-4", true},
-		"a quota":            {plain(429, `{"error":{"code":"insufficient_quota","message":"x"}}`), "haiku-4", true},
-		"the model itself":   {plain(429, quotaModel), "main", true},
-		"one of its dates":   {plain(429, quotaModel), "main-20260101", true},
-		"a longer name":      {plain(429, quotaModel), "main-mini", false},
-		"the name otherwise": {plain(429, quotaModel), "MAIN", true},
+		"a rate":           {plain(429, ratedModel), "haiku-4", false},
+		"a day":            {plain(429, quotaModel), "haiku-4", false},
+		"a permission":     {plain(403, `{"type":"error","error":{"type":"permission_error","message":"not allowed"}}`), "haiku-4", false},
+		"overload":         {plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`), "haiku-4", false},
+		"the key":          {plain(401, `{}`), "haiku-4", true},
+		"the plan":         {plain(429, ratedModel, unified...), "haiku-4", true},
+		"a quota":          {plain(429, `{"error":{"code":"insufficient_quota","message":"x"}}`), "haiku-4", true},
+		"the model itself": {plain(429, quotaModel), "main", true},
+		"one of its dates": {plain(429, quotaModel), "main-20260101", true},
+		"a longer name":    {plain(429, quotaModel), "main-mini", false},
+		"another spelling": {plain(429, quotaModel), "MAIN", true},
 	} {
 		p := newProvider(t, c.answer)
 		s := open(t, Anthropic, p.URL, func(g *Grant) { g.Model, g.SideModels = "main", []string{"haiku-4", "main-mini"} })
 		s.post(t, "/v1/messages", `{"model":"`+c.model+`"}`)
 		if u := s.settled(); (u.Limit != nil) != c.counts || len(s.limits) == 1 != c.counts {
-			t.Errorf("%s: %+v, told %d times", name, u.Limit, len(s.limits))
+			t.Errorf("%s: %+v, reported %d times", name, u.Limit, len(s.limits))
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestLastMainAnswerDecidesTheEnding(t *testing.T) {
 			p := newProvider(t, c.answer)
 			s := open(t, c.protocol, p.URL, func(g *Grant) { g.Model = "m" })
 			s.post(t, c.path, `{"model":"m","tools":[{"type":"function","name":"f"}]}`)
-			// Calls for another model or without tools are no main calls.
+			// Calls for another model or without tools are not main calls.
 			other := strings.Replace(c.path, "models/m", "models/n", 1)
 			for _, body := range []string{`{"model":"n","tools":[{"type":"function","name":"f"}]}`, `{"model":"m"}`} {
 				if c.protocol == Gemini && body == `{"model":"m"}` {

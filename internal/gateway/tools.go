@@ -11,7 +11,7 @@ import (
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
 // dropHosted removes hosted tools, so that an agent continues with its own. It refuses requests without other tools.
-// adds means that the conversation adds tools.
+// adds is true if the conversation adds tools.
 func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	if !f.mayList("tools") || f["input"].IsObject() {
 		return false, false, errors.New("tools and input must be lists")
@@ -37,8 +37,8 @@ func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	return adds, changed, nil
 }
 
-// forcesHosted reports whether a tool choice names a removed type. Messages and Gemini choose by name, which the
-// provider then misses.
+// forcesHosted reports whether a tool choice names a removed type. Messages and Gemini choose by name; the
+// provider then lacks that tool.
 func (kind callKind) forcesHosted(choice gjson.Result) bool {
 	switch kind {
 	case messages, generate:
@@ -170,7 +170,7 @@ func withoutHosted(entry gjson.Result) (raw string, adds bool) {
 	if !mentions(entry.Raw, `"tools"`) {
 		return entry.Raw, false
 	}
-	item, twice := namesOf(entry) // text has neither
+	item, twice := namesOf(entry) // a plain text has no fields
 	if twice != "" || !item.mayList("tools") {
 		return "", false
 	}

@@ -35,7 +35,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	if err != nil {
 		return nil, err
 	}
-	if c.req.size >= largeRequest { // answers may take minutes, but only rung 1 needs the body
+	if c.req.size >= largeRequest { // free the body: answers may take minutes, and only rung 1 sends it again
 		c.req.body, resp.Request = "", nil
 	}
 	answer := &http.Response{
@@ -44,9 +44,9 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 		Body:       resp.Body,
 	}
 	switch {
-	case resp.StatusCode < 200: // net/http does not handle these
+	case resp.StatusCode < 200: // net/http passes these statuses on
 		resp.Body.Close()
-		return nil, fmt.Errorf("it answers with the status %03d, which is no final status", resp.StatusCode)
+		return nil, fmt.Errorf("it answers with status %03d, which is not a final status", resp.StatusCode)
 	case resp.StatusCode >= 400:
 		answer.Body = c.refused(resp, answer.Header)
 	case resp.StatusCode >= 300:
@@ -80,7 +80,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 			sent.Store(true)
 			c.sends()
 			if large {
-				reader.Reset("") // the transport holds the request until the answer ends
+				reader.Reset("") // free the body: the transport holds the request until the answer ends
 			}
 			c.bodySent()
 		}
@@ -89,7 +89,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if body == "" {
 		out.Body = http.NoBody
 	}
-	if !large { // the provider may close an idle connection
+	if !large { // resend after a closed idle connection
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 	}
 	if err := c.pause(ctx); err != nil {
@@ -127,16 +127,17 @@ func (c *call) meter(h http.Header) {
 		c.pausedTo = c.gateway.Now().Add(pause)
 		c.mu.Unlock()
 	}
-	if c.grant.OnWindows == nil {
-		return
-	}
-	if windows := limit.Windows(h, c.gateway.Now()); len(windows) > 0 {
+	c.reports(limit.Windows(h, c.gateway.Now()))
+}
+
+func (c *call) reports(windows []policy.Window) {
+	if c.grant.OnWindows != nil && len(windows) > 0 {
 		c.grant.OnWindows(windows)
 	}
 }
 
-// sends reports a request as a sign of life. A repeated request without an answer is none: a CLI may retry a dead
-// provider endlessly.
+// sends reports a request as a sign of life. A repeated request without an answer does not count: a CLI may retry
+// a dead provider endlessly.
 func (c *call) sends() {
 	c.mu.Lock()
 	follows := c.usage.Turns >= c.lifeTurns
@@ -177,7 +178,7 @@ func plainBody(resp *http.Response) error {
 		resp.Body = bodyOf(unzipped, resp.Body)
 	default:
 		resp.Body.Close()
-		return fmt.Errorf("it answers in %s, which was not asked for", enc)
+		return fmt.Errorf("it answers in %s, which Pawl did not ask for", enc)
 	}
 	return nil
 }
@@ -224,7 +225,7 @@ func (w *whole) Close() error {
 		w.said.ended = true
 	case ok:
 		forms[w.route.kind].read(e, &w.said)
-		if w.said.begun() { // otherwise other JSON
+		if w.said.begun() { // otherwise the JSON is not an answer of a model
 			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
 		}
 	default:
@@ -244,16 +245,16 @@ func (w *whole) readEvents(body string) {
 	}
 }
 
-// refused checks an error for a limit and returns the agent's version. Refused keys get our own message, since
-// providers quote part of the key.
+// refused checks an error for a limit and returns the agent's version. For a refused key the agent gets Pawl's
+// message, since providers quote part of the key.
 func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
 	// A read error only shortens the body.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
-	said := limit.Answer(resp.StatusCode, resp.Header, body)
-	c.fail(said)
+	limited := limit.Answer(resp.StatusCode, resp.Header, body)
+	c.fail(limited)
 	why := ""
-	if said.Foreign() {
+	if limited.Foreign() {
 		c.concludes(Last{Ending: policy.Disconnected, Why: "a page instead of the provider's answer"})
 		why = fmt.Sprintf("the provider cannot be reached: a page came instead of its API's answer (%d)", resp.StatusCode)
 	} else {
@@ -275,9 +276,9 @@ const mostAsked = 64_000
 // fail handles an error that is a limit. Calls without a model do not concern the account.
 func (c *call) fail(f limit.Evidence) {
 	f.Now = c.gateway.Now()
-	said := limit.Read(f)
-	said.Message = secret.Mask(said.Message, c.grant.Provider.Key.Reveal())
-	l, isLimit := said.Limit()
+	reading := limit.Read(f)
+	reading.Message = secret.Mask(reading.Message, c.grant.Provider.Key.Reveal())
+	l, isLimit := reading.Limit()
 	level, source := zerolog.InfoLevel, ""
 	if l.Kind == policy.Auth {
 		// Only the gateway knows the key's source.
@@ -289,7 +290,7 @@ func (c *call) fail(f limit.Evidence) {
 	}
 	counts := false
 	if isLimit && forms[c.route.kind].read != nil {
-		counts = c.limited(l, said.OfAccount)
+		counts = c.limited(l, reading.OfAccount)
 	}
 	c.gateway.Log.WithLevel(level).
 		Str("attempt", c.grant.Attempt).
@@ -308,27 +309,28 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	if out.Context().Err() != nil { // the client left, or the attempt ended
 		return
 	}
-	said := secret.Mask(err.Error(), c.grant.Provider.Key.Reveal())
+	message := secret.Mask(err.Error(), c.grant.Provider.Key.Reveal())
 	c.concludes(Last{Ending: policy.Disconnected, Why: "the provider out of reach"})
-	c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", said).Msg("the provider cannot be reached")
-	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
+	c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", message).Msg("the provider cannot be reached")
+	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+message).write(w)
 }
 
-// account books an answer. Of two tries the visible one decides the result; both tries' tokens count. Without an
-// event or a count nothing is booked.
-func (c *call) account(said *answer) {
-	if !said.replaced {
-		c.checkFruitless(said)
-		c.concludes(said.conclusion())
+// account books an answer. Of two tries the visible one decides the result; both tries' tokens count. An answer
+// without events and counts books nothing.
+func (c *call) account(got *answer) {
+	c.reports(limit.CodexWindows(gjson.ParseBytes(got.windows), c.gateway.Now()))
+	if !got.replaced {
+		c.checkFruitless(got)
+		c.concludes(got.conclusion())
 	}
-	if said.begun() || said.other > 0 || said.inputKnown {
-		said.settle(c.req.size)
-		c.spend(c.req.model, said.tokens)
+	if got.begun() || got.other > 0 || got.inputKnown {
+		got.settle(c.req.size)
+		c.spend(c.req.model, got.tokens)
 	}
 	switch {
-	case said.failure != nil:
-		c.fail(limit.Answer(0, nil, said.failure))
-	case said.ended && !said.replaced:
+	case got.failure != nil:
+		c.fail(limit.Answer(0, nil, got.failure))
+	case got.ended && !got.replaced:
 		c.answers()
 		c.change(func(u *Usage) { u.Turns++ })
 	}
@@ -336,9 +338,9 @@ func (c *call) account(said *answer) {
 		Str("attempt", c.grant.Attempt).
 		Str("call", string(c.route.kind)).
 		Str("model", c.req.model).
-		Int64("input_tokens", said.tokens.input).
-		Int64("output_tokens", said.tokens.output).
-		Bool("ended", said.ended).
+		Int64("input_tokens", got.tokens.input).
+		Int64("output_tokens", got.tokens.output).
+		Bool("ended", got.ended).
 		Msg("the provider answered")
 }
 
@@ -348,8 +350,8 @@ type stream struct {
 	*call
 	from   io.ReadCloser
 	split  splitter
-	out    bytes.Buffer // read but not returned
-	err    error        // how it ended
+	out    bytes.Buffer // bytes read but not yet returned
+	err    error        // how reading ended
 	said   answer
 	begins func() // called once, at the first event of a good answer
 }

@@ -42,6 +42,26 @@ func TestUsageWindowsAreReported(t *testing.T) {
 	}
 }
 
+// ChatGPT's service reports the windows in an event of the answer's stream.
+func TestUsageWindowsInAStreamAreReported(t *testing.T) {
+	events := `event: codex.rate_limits
+data: {"type":"codex.rate_limits","plan_type":"plus","rate_limits":{"allowed":true,"limit_reached":false,"primary":{"used_percent":42,"window_minutes":300,"reset_after_seconds":3600},"secondary":null}}
+
+event: response.completed
+data: {"type":"response.completed","response":{"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"42"}]}],"usage":{"input_tokens":1,"output_tokens":1}}}
+
+`
+	var got []policy.Window
+	s := open(t, OpenAI, newProvider(t, plain(200, events, "Content-Type", "text/event-stream")).URL, func(g *Grant) {
+		g.OnWindows = func(w []policy.Window) { got = append(got, w...) }
+	})
+	s.post(t, "/v1/responses", `{"model":"m","input":"x","stream":true}`)
+	want := []policy.Window{{Name: "5h", Used: 0.42, ResetsAt: testNow().Add(time.Hour), SeenAt: testNow(), Length: 5 * time.Hour}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // The pause is a lower bound: a busy machine takes longer.
 func TestNextCallWaitsForAMinutesLimit(t *testing.T) {
 	const answer = `{"content":[{"type":"text","text":"42"}],"stop_reason":"end_turn"}`

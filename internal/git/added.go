@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Added calls see for each line that a change adds, also in binary files, with its path and number from 1. paths limits
-// the files; without any, all count.
+// Added calls see for each line that a change adds, even in binary files, with the line's path and number from 1. paths
+// limits the files; no paths means all.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
 	d := patchReader{see: see}
 	err := w.eachUpTo(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, '\n', d.line)

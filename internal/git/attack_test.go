@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Each attack configures the agent's .git, the work tree or a repository inside
-// it so that an unwary git on the host would run the program bait.
+// Each attack configures the agent's .git, the work tree or a repository inside it. Plain git on the host would then run
+// the program bait.
 var attacks = map[string]func(t *testing.T, dir, bait string){
 	"fsmonitor": func(t *testing.T, dir, bait string) {
 		sh(t, dir, "config", "core.fsmonitor", bait)
@@ -110,7 +110,7 @@ func TestAgentsGitSettingsNeverRunOnTheHost(t *testing.T) {
 			bait, sprung := trap(t)
 			attack(t, w.Dir, bait)
 			write(t, w.Dir, map[string]string{"a.txt": "changed\n", "sub/new.txt": "new\n"})
-			if err := os.RemoveAll(sprung); err != nil { // setting it up may have sprung it
+			if err := os.RemoveAll(sprung); err != nil { // the setup may have run it
 				t.Fatal(err)
 			}
 
@@ -133,9 +133,9 @@ func TestAgentsGitSettingsNeverRunOnTheHost(t *testing.T) {
 				t.Error(err)
 			}
 			if got := sh(t, origin, "show", "topic:a.txt"); got != "changed" {
-				t.Errorf("the pushed file holds %q", got)
+				t.Errorf("the pushed file contains %q", got)
 			}
-			// The next attempt starts from what this one left.
+			// The next attempt starts from this one's work tree.
 			next, err := c.Checkout(t.Context(), CheckoutSpec{Commit: sha, Dir: filepath.Join(t.TempDir(), "next")})
 			if err != nil {
 				t.Fatal(err)
@@ -162,8 +162,7 @@ func trap(t *testing.T) (bait, sprung string) {
 	return bait, sprung
 }
 
-// TestAttacksFireWithoutTheDefence shows that the attacks are real: git in the agent's .git
-// does spring some of them.
+// Plain git in the agent's .git runs the bait, so the attacks are real.
 func TestAttacksFireWithoutTheDefence(t *testing.T) {
 	for _, name := range []string{"fsmonitor", "clean filter", "include", "hooks", "nested repository"} {
 		w := checkout(t, map[string]string{"a.txt": "a\n", "sub/b.txt": "b\n"})
@@ -179,7 +178,7 @@ func TestAttacksFireWithoutTheDefence(t *testing.T) {
 		}
 		sh(t, dir, "add", "-A")
 		if _, err := os.Stat(sprung); err != nil {
-			t.Errorf("%s: the attack does nothing even to an unwary git", name)
+			t.Errorf("%s: the attack fails even against plain git", name)
 		}
 	}
 }

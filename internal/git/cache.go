@@ -125,7 +125,7 @@ func initialise(dir, branch string, bare bool) error {
 	return nil
 }
 
-// Fetch fetches references and returns the commits of those that exist, by name. A name is a branch or a full reference
+// Fetch fetches references and returns the commits of the existing ones, by name. A name is a branch or a full reference
 // such as refs/pull/7/head. Fetch returns ErrEmpty if the repository has no branch.
 func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[string]string, error) {
 	full := make(map[string]string, len(names)) // requested name → full reference

@@ -55,7 +55,7 @@ func TestFetchIgnoresSimilarlyNamedBranches(t *testing.T) {
 	fetch("main", "pawl/issue-1", "refs/pawl/unfinished/1")
 	sh(t, dir, "branch", "-D", "pawl/issue-1", "pawl/iss-ue-1")
 	sh(t, dir, "branch", "pawl/iss-ue-1/pawl/issue-1")
-	fetch("main", "refs/pawl/unfinished/1") // none of what was there before
+	fetch("main", "refs/pawl/unfinished/1") // none of the earlier references
 	sh(t, dir, "branch", "pawl/issue-1")
 	fetch("main", "pawl/issue-1", "refs/pawl/unfinished/1")
 }
@@ -72,10 +72,10 @@ func TestPatternSplitsTheLongestPart(t *testing.T) {
 	} {
 		got, to := pattern(full)
 		if got != want {
-			t.Errorf("%s is asked for as %s, want %s", full, got, want)
+			t.Errorf("%s is requested as %s, want %s", full, got, want)
 		}
 		if strings.Replace(to, "*", "", 1) != cacheRef(full) {
-			t.Errorf("%s is kept at %s and looked for at %s", full, to, cacheRef(full))
+			t.Errorf("%s is stored at %s and looked up at %s", full, to, cacheRef(full))
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestReadFileReadsOnlyRegularFiles(t *testing.T) {
 		t.Errorf("a file over the limit: %v", err)
 	}
 	if _, err := c.ReadFile(t.Context(), strings.Repeat("1", 40), "d/pawl.yml"); err == nil || errors.Is(err, ErrNotExist) {
-		t.Errorf("a commit that the cache does not hold: %v, want an error that says so", err)
+		t.Errorf("a commit outside the cache: %v, want an error that names the reason", err)
 	}
 	if _, err := c.ReadFile(t.Context(), "main", "d/pawl.yml"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a branch as a commit: %v", err)
@@ -199,7 +199,7 @@ func TestLeftoversOfAKilledGitAreRemoved(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, "objects/pack/tmp_pack_x")); !os.IsNotExist(err) {
-		t.Error("the half pack is still there")
+		t.Error("the incomplete pack still exists")
 	}
 }
 

@@ -6,17 +6,15 @@
 // all. Therefore every checkout has two git directories: a throw-away .git inside for the agent, which the host never
 // reads, and one outside that only the host uses.
 //
-//	question                                                     file
-//	how is git started, with which settings and environment      command.go
-//	what is fetched into the cache, how is it kept sound         cache.go
-//	how does a token reach git, which URLs are allowed           remote.go
-//	what is a checkout, how large may it get, how is it removed  workspace.go
-//	what is checked before a tree is written                     survey.go
-//	what becomes part of the commit, what is left out            snapshot.go
-//	which files are withheld from the agent and put back         protected.go
-//	how is a commit or merge made without hooks                  commit.go
-//	what did an attempt change                                   commit.go (Diff)
-//	which lines did it add                                       added.go
-//	when is a push refused, why never forced                     remote.go (Push)
-//	which errors can a caller distinguish                        command.go (Kinds of errors)
+//	command.go    running git: settings, environment, kinds of errors
+//	cache.go      the bare caches; mend.go deletes damaged caches
+//	remote.go     URLs, tokens, pushes
+//	workspace.go  checkouts: creation, size limits, removal
+//	history.go    the part of a branch's history that a checkout gets
+//	survey.go     checks before a tree is written
+//	snapshot.go   what belongs to a commit, and what is left out
+//	filter.go     files with Git filters, such as Git LFS
+//	protected.go  files that agents do not get, and that are restored
+//	commit.go     commits and merges without hooks; the diff of an attempt
+//	added.go      the lines that an attempt added
 package git

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// rawObject stores an object as it is, also one that git would not write, and returns its id.
+// rawObject stores an object unchanged, even one that git would not write, and returns its id.
 func rawObject(t testing.TB, dir, kind, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "object")
@@ -33,7 +33,7 @@ func TestHarmlessFaultsAreAcceptedAndAttacksRefused(t *testing.T) {
 		return "tree " + tree + "\nauthor " + by + "\ncommitter " + by + "\n\nImport\n"
 	}
 	for name, c := range map[string]struct {
-		tree   func(t *testing.T, blob, tree string) string // of the old commit; nil for a sound one
+		tree   func(t *testing.T, blob, tree string) string // the old commit's tree; nil for a valid one
 		commit func(tree string) string
 		want   error
 	}{

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// sh is git as a user would run it, in dir, for building what the tests need.
+// sh runs git in dir as a user would, to build test data.
 func sh(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
@@ -29,7 +29,7 @@ func sh(t testing.TB, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// write makes files below dir; a name that ends in a slash makes a directory.
+// write creates files below dir. A name that ends in a slash creates a directory.
 func write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -49,7 +49,7 @@ func write(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// repository is a new repository with one commit on main that holds files.
+// repository returns a new repository with one commit of files on main.
 func repository(t testing.TB, files map[string]string) (dir, commit string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "origin")
@@ -60,7 +60,7 @@ func repository(t testing.TB, files map[string]string) (dir, commit string) {
 	return dir, sh(t, dir, "rev-parse", "HEAD")
 }
 
-// open is a cache in a fresh directory.
+// open returns a cache in a new directory.
 func open(t testing.TB) *Cache {
 	t.Helper()
 	c, err := Open(t.Context(), filepath.Join(t.TempDir(), "cache"))
@@ -70,7 +70,7 @@ func open(t testing.TB) *Cache {
 	return c
 }
 
-// checkout is a workspace of a repository that holds files.
+// checkout returns a workspace of a repository with these files.
 func checkout(t testing.TB, files map[string]string) *Workspace {
 	t.Helper()
 	dir, commit := repository(t, files)
@@ -90,7 +90,7 @@ func checkout(t testing.TB, files map[string]string) *Workspace {
 	return w
 }
 
-// snapshot is a snapshot that must succeed, and what it changed since the start.
+// snapshot takes a snapshot that must succeed. It returns the snapshot and its changes since the start.
 func snapshot(t testing.TB, w *Workspace) (Snapshot, []string) {
 	t.Helper()
 	s, err := w.Snapshot(t.Context())
@@ -115,14 +115,13 @@ func snapshot(t testing.TB, w *Workspace) (Snapshot, []string) {
 	return s, lines
 }
 
-// spec is a commit of tree by Pawl.
+// spec returns the spec of a commit of tree by Pawl.
 func spec(tree string, parents ...string) CommitSpec {
 	return CommitSpec{Tree: tree, Parents: parents, Subject: render.Subject("work", 72), Name: "pawl[bot]", Email: "1+pawl[bot]@users.noreply.github.com",
 		When: time.Date(2025, 11, 21, 9, 0, 0, 0, time.UTC)}
 }
 
-// server serves the repositories below dir over smart HTTP, to those who know
-// the token.
+// server serves the repositories below dir over smart HTTP to clients with the token.
 func server(t testing.TB, dir, token string) *httptest.Server {
 	t.Helper()
 	backend := &cgi.Handler{

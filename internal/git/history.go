@@ -205,7 +205,7 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, d
 }
 
 // ends returns the commits where a partial history stops. git treats them as commits without parents. A merge with one
-// packed parent is no end, because git would drop that parent too; its missing parents are ends, and are packed with
+// packed parent is not an end, because git would drop that parent too; its missing parents are ends, and are packed with
 // their files.
 func (h history) ends() (ends []string) {
 	if h.whole {

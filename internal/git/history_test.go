@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// released is a repository with commits, each of which some call tags, and a tag on a side branch.
+// released returns a repository with tagged commits and a tag on a side branch.
 func released(t testing.TB, commits int, tag func(n int) string) (dir, tip string) {
 	t.Helper()
 	dir, _ = repository(t, map[string]string{"a.txt": "0"})
@@ -36,9 +36,9 @@ func TestGitDescribeWorksInACheckout(t *testing.T) {
 	const commits = shortHistory + 15
 	old := func(n int) string { return map[int]string{2: "v1.2.0", 1: "v1.1.0"}[n] }
 	for name, c := range map[string]struct {
-		whole    int64 // bytes of a cache up to which the whole history comes
+		whole    int64 // the largest cache, in bytes, for which the whole history is fetched
 		tag      func(n int) string
-		describe string // empty: none of the annotated tags is there
+		describe string // empty if no annotated tag exists
 		count    int
 		tags     string
 	}{
@@ -97,7 +97,7 @@ func TestMovedAndDeletedTagsAreFollowed(t *testing.T) {
 	fetch()
 	sh(t, dir, "tag", "-f", "light", tip)
 	sh(t, dir, "tag", "-d", "v8.0.0")
-	fetch() // at once: they are as they were
+	fetch() // without changes
 	if all, err := cache.tags(t.Context()); err != nil || len(all) != 2 || all[0].commit == tip {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -116,7 +116,7 @@ func TestMovedAndDeletedTagsAreFollowed(t *testing.T) {
 	}
 }
 
-// large is a checkout of a branch of a repository whose history does not come whole, from a commit.
+// large returns a shallow checkout of a repository's branch, from a commit.
 func large(t *testing.T, dir, branch, from string) *Workspace {
 	t.Helper()
 	cache := open(t)
@@ -174,7 +174,7 @@ func TestMergedOldBranchKeepsTheShortHistory(t *testing.T) {
 	tagged := newest - shortHistory/2
 	sh(t, dir, "tag", "-a", "v1", "-m", "v1", line[tagged])
 	side := dated(t, dir, tagged*10+1, line[tagged-2*shortHistory])
-	side = dated(t, dir, tagged*10+2, side, line[tagged-shortHistory]) // the branch took what came before the tag
+	side = dated(t, dir, tagged*10+2, side, line[tagged-shortHistory]) // the branch merged the commit before the tag
 	sh(t, dir, "update-ref", "refs/heads/main", dated(t, dir, newest*10+2, merge, side), merge)
 	w = large(t, dir, "main", "")
 	want := sh(t, dir, "describe", "--abbrev=40", "main")
@@ -206,7 +206,7 @@ func TestFetchTagsFetchesNoOtherCommits(t *testing.T) {
 	}
 	side := sh(t, dir, "rev-parse", "side")
 	if _, err := cache.run(t.Context(), command{args: []string{"cat-file", "-e", side}}); err == nil {
-		t.Error("the tag of a branch that was not fetched brought its commits")
+		t.Error("the tag of another branch fetched that branch's commits")
 	}
 }
 

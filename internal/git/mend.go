@@ -106,7 +106,7 @@ func look(ctx context.Context, dir string, log *os.File) (found finding, why err
 	return found, errors.Join(why, last.write(log))
 }
 
-// counts reports whether the result is recent enough to skip a check. After a replacement there is no result.
+// counts reports whether the result is recent enough to skip a check. A replacement leaves no result.
 func (c lastCheck) counts() bool {
 	switch c.found {
 	case sound, unknown, damaged:
@@ -170,7 +170,7 @@ func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 		return damaged, fmt.Errorf("delete a damaged clone: %w", err)
 	}
 	if err := os.Rename(dir, gone); err != nil {
-		return damaged, fmt.Errorf("set a damaged clone aside: %w", err)
+		return damaged, fmt.Errorf("rename a damaged clone: %w", err)
 	}
 	_ = Remove(gone) // the next replacement or start deletes what is left
 	return replaced, nil

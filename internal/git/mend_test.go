@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// fetched is a cache with a repository's main branch, and an error of git in it.
+// fetched returns a cache with a repository's main branch, and an error of git in that cache.
 func fetched(t *testing.T) (c *Cache, dir, tip string, cause error) {
 	t.Helper()
 	dir, tip = repository(t, map[string]string{"a.txt": "a"})
@@ -85,7 +85,7 @@ func TestDamagedCacheIsReplaced(t *testing.T) {
 		"a tag without its object": func(t *testing.T, c *Cache) {
 			write(t, c.dir, map[string]string{"refs/tags/x": strings.Repeat("1", 40)})
 		},
-		"a file in its place": func(t *testing.T, c *Cache) {
+		"a file instead of the cache": func(t *testing.T, c *Cache) {
 			if err := errors.Join(os.RemoveAll(c.dir), os.WriteFile(c.dir, nil, 0o600)); err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestDamagedCacheIsReplaced(t *testing.T) {
 			}
 			mend(t, c, cause, false, nil)
 			spoil(t, c, "objects/pack/*.idx")
-			mend(t, c, cause, false, nil) // until the next check
+			mend(t, c, cause, false, nil) // before the next check
 			age(t, c, 2*checkEach)
 			mend(t, c, cause, false, ErrDamaged)
 			hours := fmt.Sprintf("damaged %d\n", time.Now().Add(-2*replaceEach).Unix())
@@ -186,7 +186,7 @@ func TestMendIgnoresErrorsWithAnotherCause(t *testing.T) {
 	mend(t, c, absent, false, nil)
 	mend(t, c, errors.New("the database is gone"), false, nil)
 	mend(t, c, local, true, nil)
-	mend(t, c, local, false, nil) // there is none
+	mend(t, c, local, false, nil) // no such branch
 }
 
 func TestMendReusesRecentResults(t *testing.T) {
@@ -205,7 +205,7 @@ func TestBorrowedCacheIsNotReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := c.Reopen(t.Context(), spec) // by a second process
+	again, err := c.Reopen(t.Context(), spec) // borrowed by a second process
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,10 +231,10 @@ func TestBorrowedCacheIsNotReplaced(t *testing.T) {
 
 func TestInterruptedCheckIsInconclusive(t *testing.T) {
 	for name, script := range map[string]string{
-		"killed, as without memory": "kill -9 $$",
-		"no memory":                 "echo 'fatal: Out of memory, malloc failed (tried to allocate 5 bytes)' >&2; exit 128",
-		"no threads":                "echo 'fatal: unable to create thread: Resource temporarily unavailable' >&2; exit 128",
-		"no right to read":          "echo 'error: cannot open objects/pack: Permission denied' >&2; exit 1",
+		"killed, as if out of memory": "kill -9 $$",
+		"no memory":                   "echo 'fatal: Out of memory, malloc failed (tried to allocate 5 bytes)' >&2; exit 128",
+		"no threads":                  "echo 'fatal: unable to create thread: Resource temporarily unavailable' >&2; exit 128",
+		"no read permission":          "echo 'error: cannot open objects/pack: Permission denied' >&2; exit 1",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, _, cause := fetched(t)
@@ -255,7 +255,7 @@ func TestInterruptedCheckIsInconclusive(t *testing.T) {
 	defer cancel()
 	c, _, _, _ := fetched(t)
 	if found, err := check(ctx, c.dir); found != unknown {
-		t.Errorf("a check without time: %s, %v", found, err)
+		t.Errorf("a check without a timeout: %s, %v", found, err)
 	}
 }
 

@@ -15,16 +15,16 @@ func TestBranchNameRulesMatchGits(t *testing.T) {
 			name += ".lock"
 		}
 		if name == "@" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "refs/") {
-			return // refused by us for branches although git has a use for them elsewhere
+			return // Pawl refuses them as branches, although git uses them elsewhere
 		}
 		err := exec.Command("git", "check-ref-format", "refs/heads/"+name).Run()
 		if _, got := fullRef(name); (got == nil) != (err == nil) {
-			t.Fatalf("%q: we say %v, git says %v", name, got, err)
+			t.Fatalf("%q: allowed %v, git allows it: %v", name, got, err)
 		}
 	})
 }
 
-func TestNamesThatSomeSystemsReadAsDotGitAreFound(t *testing.T) {
+func TestDotGitNamesOfOtherSystemsAreFound(t *testing.T) {
 	for name, want := range map[string]bool{
 		".git": true, ".GIT": true, ".Git ": true, ".git.": true, ".git...  ": true, "git~1": true, "GIT~1": true, ".git::$INDEX_ALLOCATION": true,
 		".g\u200cit": true, "\ufeff.git": true, ".git\u200f": true, `.git\config`: true,

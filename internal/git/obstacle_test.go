@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// inTheWay puts something in the place of a file or folder of a cache, or where git would make one.
+// inTheWay replaces a file or folder of a cache, or blocks the path of one that git would create.
 var inTheWay = map[string]func(path string) error{
 	"a file":          func(path string) error { return os.WriteFile(path, []byte("noise\n"), 0o600) },
 	"an empty file":   func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -25,7 +25,7 @@ var inTheWay = map[string]func(path string) error{
 	"a dangling link": func(path string) error { return os.Symlink("/nowhere/at/all", path) },
 }
 
-// unmade are names that git knows in a repository and that a new cache does not have.
+// unmade lists names that git uses in a repository and that a new cache lacks.
 var unmade = []string{
 	"logs", "packed-refs", "shallow", "FETCH_HEAD", "ORIG_HEAD", "config.worktree", "worktrees", "modules", "commondir", "hooks", "reftable", "branches", "remotes", "index", ".git",
 	"gc.pid", "HEAD.lock", "config.lock", "shallow.lock", "packed-refs.lock", "info/grafts", "objects/12", "objects/info/alternates", "objects/info/commit-graph",
@@ -33,7 +33,7 @@ var unmade = []string{
 	"refs/pawl/kept", "refs/pawl/probe", "refs/pawl/x.lock", "pawl.borrowed", "../cache.damaged",
 }
 
-// made are the files and folders of a cache with a branch.
+// made returns the files and folders of a cache with a branch.
 func made(t *testing.T) (names []string) {
 	t.Helper()
 	c, _, _, _ := fetched(t)
@@ -48,7 +48,7 @@ func made(t *testing.T) (names []string) {
 	return names
 }
 
-// attempted does what an attempt does in a cache: it fetches, checks out and commits.
+// attempted uses a cache like an attempt: it fetches, checks out and commits.
 func attempted(t *testing.T, dir, url, tip string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -78,7 +78,7 @@ func attempted(t *testing.T, dir, url, tip string) error {
 	return err
 }
 
-// Whatever is in the way does not matter, or the cache is replaced once.
+// An obstacle has no effect, or the cache is replaced once.
 func TestObstaclesInACacheAreIgnoredOrReplaced(t *testing.T) {
 	names := []string{"", "HEAD", "config", "objects", "refs", "logs", "packed-refs.lock", "pawl.borrowed"}
 	if needs.AreAll() {
@@ -111,7 +111,7 @@ func TestObstaclesInACacheAreIgnoredOrReplaced(t *testing.T) {
 	}
 }
 
-// Opening a pipe without a writer would block for ever.
+// Opening a pipe without a writer would block forever.
 func TestPipeInACacheIsReplaced(t *testing.T) {
 	for _, name := range []string{"HEAD", "config", "info/attributes"} {
 		c, url, tip, _ := fetched(t)
@@ -141,7 +141,7 @@ func TestFileAtACachesParentFolderIsRenamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(Damaged(around)); string(text) != "noise" {
-		t.Errorf("the file is not set aside: %q, %v", text, err)
+		t.Errorf("the file was not renamed: %q, %v", text, err)
 	}
 }
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// asOrdinaryUser repeats the calling test in a process of the user nobody when
-// the tests run as root, to whom no file is unreadable. It reports whether the
-// work was done that way.
+// asOrdinaryUser repeats the calling test in a process of the user nobody if the tests run as root, because root can read
+// every file. It reports whether it did.
 func asOrdinaryUser(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {

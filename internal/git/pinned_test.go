@@ -23,8 +23,8 @@ func TestChangedReturnsHunksOfTheLines(t *testing.T) {
 		{"a.txt", 3, 3, "@@ -3 +3 @@\n-3\n+three\n"},
 		{"a.txt", 1, 3, "@@ -3 +3 @@\n-3\n+three\n"},
 		{"a.txt", 4, 4, ""},
-		{"a.txt", 5, 5, "@@ -5,0 +6 @@\n+5a\n"}, // put behind it
-		{"a.txt", 6, 6, "@@ -5,0 +6 @@\n+5a\n"}, // and before it
+		{"a.txt", 5, 5, "@@ -5,0 +6 @@\n+5a\n"}, // added after it
+		{"a.txt", 6, 6, "@@ -5,0 +6 @@\n+5a\n"}, // added before it
 		{"a.txt", 7, 9, "@@ -7 +7,0 @@\n-7\n"},
 		{"gone.txt", 1, 1, "@@ -1 +0,0 @@\n-x\n"},
 		{"@@ -1 odd", 1, 1, ""},
@@ -38,10 +38,10 @@ func TestChangedReturnsHunksOfTheLines(t *testing.T) {
 	}
 	for commit, want := range map[string]bool{first: true, second: true, strings.Repeat("1", 40): false} {
 		if got, err := c.Holds(t.Context(), second, commit); got != want || err != nil {
-			t.Errorf("the history of %s holds %s: %v %v, want %v", second, commit, got, err, want)
+			t.Errorf("the history of %s contains %s: %v %v, want %v", second, commit, got, err, want)
 		}
 	}
 	if got, err := c.Holds(t.Context(), first, second); got || err != nil {
-		t.Errorf("a commit holds the one after it: %v %v", got, err)
+		t.Errorf("a commit contains its child: %v %v", got, err)
 	}
 }

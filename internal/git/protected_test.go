@@ -17,11 +17,10 @@ func TestWithheldFilesAreRestored(t *testing.T) {
 	}
 	for _, p := range withheld {
 		if _, err := os.Lstat(filepath.Join(w.Dir, p)); !os.IsNotExist(err) {
-			t.Errorf("%s is still there: %v", p, err)
+			t.Errorf("%s still exists: %v", p, err)
 		}
 	}
-	// The agent writes files of its own in two of the places, and a link that
-	// leads out in place of the folder of the third.
+	// The agent writes its own files at two of the paths. It replaces the third's folder by a link out of the work tree.
 	outside := filepath.Join(t.TempDir(), "outside")
 	write(t, outside, map[string]string{".env": "host"})
 	write(t, w.Dir, map[string]string{"a.json": `{"mine": true}`, "dir/plugin.js": "evil", "main.go": "changed"})
@@ -40,7 +39,7 @@ func TestWithheldFilesAreRestored(t *testing.T) {
 		filepath.Join(w.Dir, "conf/.env"): "A=1", filepath.Join(w.Dir, "main.go"): "changed", filepath.Join(outside, ".env"): "host",
 	} {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
-			t.Errorf("%s holds %q, want %q: %v", path, got, want, err)
+			t.Errorf("%s contains %q, want %q: %v", path, got, want, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestPushUsesTheTokenAndMovesOnlyForward(t *testing.T) {
 	if _, err := c.Fetch(t.Context(), r, "main"); err != nil {
 		t.Fatal(err)
 	}
-	one := work(t, c, first, "b.txt", "one\n") // its checkout is gone by now
+	one := work(t, c, first, "b.txt", "one\n") // its checkout has been deleted
 	two := work(t, c, one, "b.txt", "two\n")
 	other := work(t, c, first, "c.txt", "other\n")
 
@@ -52,7 +52,7 @@ func TestPushUsesTheTokenAndMovesOnlyForward(t *testing.T) {
 		{"the same again, as after a crash", one, "", nil},
 		{"forward", two, one, nil},
 		{"the same again with the older expectation", two, one, nil},
-		{"a branch that exists, taken for new", other, "", ErrRejected},
+		{"an existing branch, taken for new", other, "", ErrRejected},
 		{"backward", one, two, ErrRejected},
 		{"sideways", other, two, ErrRejected},
 		{"from an expectation that is out of date", work(t, c, two, "d", "d"), one, ErrRejected},
@@ -95,7 +95,7 @@ func TestOnlyPushAndPushSidePush(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"Push(", "PushSide(", "push("}, got); diff != "" {
-		t.Errorf("docs/security.md promises that nothing is pushed by force, and Push and PushSide keep that; what pushes (-want +got):\n%s", diff)
+		t.Errorf("docs/security.md promises that Pawl never force-pushes; only Push and PushSide may push (-want +got):\n%s", diff)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestOtherUsersCommitIsNeverLost(t *testing.T) {
 	theirs := sh(t, origin, "rev-parse", "topic")
 	sh(t, origin, "checkout", "-q", "main")
 	if err := c.Push(t.Context(), r, ours, "topic", first); !errors.Is(err, ErrRejected) {
-		t.Fatalf("push over a person's commit: %v", err)
+		t.Fatalf("push over a user's commit: %v", err)
 	}
 	if got := sh(t, origin, "rev-parse", "topic"); got != theirs {
 		t.Errorf("the branch is at %s", got)
@@ -237,8 +237,7 @@ func TestServerErrorsAreClassifiedAndHideTheToken(t *testing.T) {
 }
 
 func TestTokenIsNotInArgumentsEnvironmentOrDisk(t *testing.T) {
-	// While the server holds the request open, every process below the test is
-	// searched for the token.
+	// The server holds the request open while every child process of the test is searched for the token.
 	asked, release := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pw, _ := r.BasicAuth(); pw == token {
@@ -273,10 +272,10 @@ func TestTokenIsNotInArgumentsEnvironmentOrDisk(t *testing.T) {
 	}
 	close(release)
 	if err := <-done; err == nil {
-		t.Error("a teapot is no git server")
+		t.Error("a teapot is not a git server")
 	}
 	if seen == 0 {
-		t.Error("the git process was not among those searched")
+		t.Error("no git process was searched")
 	}
 	err = filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -291,7 +290,7 @@ func TestTokenIsNotInArgumentsEnvironmentOrDisk(t *testing.T) {
 	}
 }
 
-// fetchForTest is one plain conversation with the remote.
+// fetchForTest runs one plain fetch from the remote.
 func (c *Cache) fetchForTest(ctx context.Context, r Remote) error {
 	_, err := c.run(ctx, command{args: []string{"ls-remote", "--", r.URL}, remote: &r})
 	return err

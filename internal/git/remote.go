@@ -185,7 +185,7 @@ func checkIDs(ids ...string) error {
 // branch does not exist yet.
 //
 // It only moves a branch forward, and only from expectOld; otherwise it returns ErrRejected and changes nothing. A push
-// may be repeated after a crash: a branch that is already at sha is no error. Other errors are ErrProtected, ErrAuth,
+// may be repeated after a crash: a branch that is already at sha is not an error. Other errors are ErrProtected, ErrAuth,
 // ErrNotFound and ErrUnavailable. The caller must not pass the default branch.
 func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld string) error {
 	if err := checkIDs(sha); err != nil {
@@ -212,8 +212,8 @@ func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld strin
 	return c.push(ctx, r, branch, "--force-with-lease="+ref+":"+expectOld, sha+":"+ref)
 }
 
-// PushSide sets a reference below refs/pawl/ by force. GitHub shows these references nowhere. An empty sha deletes the
-// reference.
+// PushSide sets a reference below refs/pawl/ by force. GitHub's pages do not show these references. An empty sha
+// deletes the reference.
 func (c *Cache) PushSide(ctx context.Context, r Remote, sha, ref string) error {
 	full, err := sideRef(sha, ref)
 	if err != nil {
@@ -244,13 +244,13 @@ func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string)
 	if err == nil {
 		return nil
 	}
-	said := ""
+	output := ""
 	failed, ok := errors.AsType[*commandError](err)
 	if ok {
-		said = failed.stderr
+		output = failed.stderr
 	}
 	removes := strings.HasPrefix(refspec, ":")
-	if removes && strings.Contains(said, "remote ref does not exist") {
+	if removes && strings.Contains(output, "remote ref does not exist") {
 		return nil
 	}
 	for line := range strings.Lines(string(out)) {
@@ -261,8 +261,8 @@ func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string)
 		if !ok || kind == nil {
 			continue
 		}
-		if kind == ErrProtected && said != "" {
-			why += "; " + said // names the broken rules
+		if kind == ErrProtected && output != "" {
+			why += "; " + output // names the broken rules
 		}
 		return fmt.Errorf("push to %s: %w: %s", name, kind, why)
 	}

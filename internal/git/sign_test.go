@@ -38,7 +38,7 @@ func TestCommitIsSignedWithAKey(t *testing.T) {
 		return err
 	}
 	if err := verify(key); err != nil {
-		t.Errorf("the signature does not hold: %v", err)
+		t.Errorf("the signature is invalid: %v", err)
 	}
 	if verify("") == nil {
 		t.Error("a commit without a key has a signature")
@@ -46,6 +46,6 @@ func TestCommitIsSignedWithAKey(t *testing.T) {
 	plain := spec(s.Tree)
 	plain.SigningKey = key + ".none"
 	if _, err := w.Commit(t.Context(), plain); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("a key that is not there: %v", err)
+		t.Errorf("a missing key: %v", err)
 	}
 }

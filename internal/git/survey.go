@@ -114,8 +114,8 @@ func checkRules(at string, e fs.DirEntry) error {
 	return nil
 }
 
-// badLink says why the symbolic link at name must not be committed; empty if it may. It checks the target's text and
-// the current destination, because a link may leave the tree through other links.
+// badLink says why the symbolic link at name must not be committed, or returns empty. It checks the target's text
+// and the current destination, because a link may leave the tree through other links.
 func (s *sorter) badLink(name string) string {
 	target, err := s.root.Readlink(name)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *sorter) badLink(name string) string {
 	joined := path.Join(path.Dir(name), target)
 	outside := joined == ".." || strings.HasPrefix(joined, "../")
 	if outside || path.IsAbs(target) {
-		return "a link that leads out of the tree: " + render.Short(target, 200)
+		return "a link to a place outside the tree: " + render.Short(target, 200)
 	}
 	for part := range strings.SplitSeq(joined, "/") {
 		if looksLikeDotGit(part) {
@@ -136,7 +136,7 @@ func (s *sorter) badLink(name string) string {
 	}
 	_, err = s.root.Stat(name)
 	if escapes(err) {
-		return "a link that leads out of the tree: " + render.Short(target, 200)
+		return "a link to a place outside the tree: " + render.Short(target, 200)
 	}
 	return ""
 }

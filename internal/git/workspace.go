@@ -42,7 +42,7 @@ type Workspace struct {
 	StartTree string // the tree of the commit where the checkout started
 
 	program                   // uses the host's git directory, with the checkout as work tree
-	trees   map[string]string // by commit: the one that it started from, and those that it made
+	trees   map[string]string // by commit: the start's tree, and the trees of the checkout's own commits
 	changed differences       // last result of changes
 
 	attributes bool   // the last snapshot met a .gitattributes
@@ -90,7 +90,7 @@ func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, erro
 		return nil, fmt.Errorf("reopen a checkout: %w", err)
 	}
 	w := c.workspace(root)
-	_ = os.Remove(filepath.Join(w.gitDir, "index.lock")) // a killed git's
+	_ = os.Remove(filepath.Join(w.gitDir, "index.lock")) // left by a killed git
 	if w.borrowed, err = borrow(c.dir); err != nil {
 		return nil, fmt.Errorf("reopen a checkout: %w", err)
 	}
@@ -260,13 +260,13 @@ func (w *Workspace) Close() error {
 }
 
 // Remove deletes a directory that an agent could write to, even if programs removed write permissions, as Go does in its
-// module cache. A missing directory is no error.
+// module cache. A missing directory is not an error.
 func Remove(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-		_ = os.Chmod(dir, 0o700) // its parent belongs to Pawl alone, so it is no link
+		_ = os.Chmod(dir, 0o700) // its parent belongs to Pawl alone, so it is not a link
 	}
 	if root, err := os.OpenRoot(dir); err == nil {
 		unlock(root)

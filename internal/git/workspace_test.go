@@ -50,8 +50,8 @@ func TestAgentSeesAnOrdinaryCheckout(t *testing.T) {
 	}
 }
 
-// The fix may stand already on another branch, on that of another thread, or in a later
-// commit of the default branch, and all of them are in the cache.
+// The cache may already contain the fix: on another branch, on another thread's branch, or in a later commit of the
+// default branch.
 func TestCheckoutHasOnlyItsBranchsHistory(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "first\n"})
 	for i := range shortHistory {
@@ -85,7 +85,7 @@ func TestCheckoutHasOnlyItsBranchsHistory(t *testing.T) {
 		}
 	}
 	if got := sh(t, w.Dir, "rev-list", "--count", "HEAD"); got != strconv.Itoa(shortHistory) {
-		t.Errorf("it finds %s commits", got)
+		t.Errorf("the agent finds %s commits", got)
 	}
 	if got := sh(t, w.Dir, "rev-parse", "--is-shallow-repository"); got != "true" {
 		t.Errorf("shallow: %s", got)
@@ -98,7 +98,7 @@ func TestSnapshotHasEveryChangeAndNoIgnoredFile(t *testing.T) {
 	w := checkout(t, map[string]string{"keep": "k", "edit": "1", "gone": "g", "run.sh": "#!/bin/sh", "f2d": "file", "d2f/a": "a", "d2f/b": "b",
 		"dir/x": "x", ".gitignore": "*.log\n", "old.log": "tracked although ignored"})
 	if s, _ := snapshot(t, w); s.Tree != w.StartTree {
-		t.Fatal("an untouched checkout is another tree")
+		t.Fatal("an untouched checkout has another tree")
 	}
 	for _, name := range []string{"gone", "f2d", "d2f", "dir"} {
 		if err := os.RemoveAll(filepath.Join(w.Dir, name)); err != nil {
@@ -125,7 +125,7 @@ func TestSnapshotHasEveryChangeAndNoIgnoredFile(t *testing.T) {
 	}
 	again, _ := snapshot(t, w)
 	if again.Tree != s.Tree {
-		t.Error("a second look is another tree")
+		t.Error("a second snapshot has another tree")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestUncommittableFilesAreLeftOutAndReported(t *testing.T) {
 	link("/etc/passwd", "abs")
 	link("../../secret", "up")
 	link(outside, "out")
-	link("..", "deep/er/up") // inside: it is deep
+	link("..", "deep/er/up") // inside a deep folder
 	link("deep/er/up/../../secret", "through")
 	link("nowhere", "dangling")
 	link(".git/config", "config")
@@ -174,7 +174,7 @@ func TestUncommittableFilesAreLeftOutAndReported(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.Dir, "was")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"new.iso", "sub/real"} { // sparse: a terabyte that costs nothing to make
+	for _, name := range []string{"new.iso", "sub/real"} { // a sparse file of a terabyte
 		if err := errors.Join(os.WriteFile(filepath.Join(w.Dir, name), nil, 0o600), os.Truncate(filepath.Join(w.Dir, name), 1<<40)); err != nil {
 			t.Fatal(err)
 		}
@@ -328,8 +328,7 @@ func TestTreeThatWouldHangGitIsRefused(t *testing.T) {
 }
 
 func TestUnforeseenHangTimesOut(t *testing.T) {
-	// Another repository whose .git is a link to a place that the survey does not
-	// look at, with a pipe where git reads a file.
+	// Another repository's .git is a link to a path that the survey skips. There is a pipe at a path that git reads.
 	elsewhere := t.TempDir()
 	write(t, elsewhere, map[string]string{"objects/": "", "refs/": ""})
 	if err := unix.Mkfifo(filepath.Join(elsewhere, "HEAD"), 0o600); err != nil {
@@ -413,7 +412,7 @@ func TestCloseRemovesReadOnlyFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(w.root); !os.IsNotExist(err) {
-		t.Error("something is still there")
+		t.Error("a folder is left")
 	}
 }
 
@@ -443,11 +442,11 @@ func TestUnreadableFilesAreReported(t *testing.T) {
 		t.Error(err)
 	}
 	if syscall.Geteuid() == 0 {
-		t.Error("this ran as root")
+		t.Error("the test ran as root")
 	}
 }
 
-// The agent owns its checkout and its HOME, and can take the right to enter them.
+// The agent owns its checkout and its HOME, and can remove the permission to enter them.
 func TestUnenterableCheckoutIsUnsafeAndRemovable(t *testing.T) {
 	if asOrdinaryUser(t) {
 		return
@@ -471,6 +470,6 @@ func TestUnenterableCheckoutIsUnsafeAndRemovable(t *testing.T) {
 		}
 	}
 	if syscall.Geteuid() == 0 {
-		t.Error("this ran as root")
+		t.Error("the test ran as root")
 	}
 }

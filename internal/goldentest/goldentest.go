@@ -1,4 +1,4 @@
-// Package goldentest compares texts with files that hold the accepted ones. Only tests import it.
+// Package goldentest compares texts with files of accepted texts. Only tests import it.
 package goldentest
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files of the tests that run anew")
+var update = flag.Bool("update", false, "rewrite the golden files of the tests that run")
 
-// Compare fails the test where a file does not hold a text, and says how to accept the text. With the flag -update it
-// writes the file.
+// Compare fails the test if a file differs from got, and says how to accept got. With the flag -update it writes the
+// file.
 func Compare(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -38,7 +38,7 @@ func Compare(t *testing.T, path, got string) {
 	}
 }
 
-// accept is the command that accepts what a test now makes.
+// accept returns the command that accepts a test's current text.
 func accept(test string) string {
 	name, _, _ := strings.Cut(test, "/")
 	in := "."

@@ -2,7 +2,7 @@ package goldentest
 
 import "testing"
 
-func TestTheCommandThatAcceptsIsOfTheTestsPackage(t *testing.T) {
+func TestUpdateCommandNamesTheTestsPackage(t *testing.T) {
 	want := "go test github.com/pawlbot/pawl/internal/goldentest -run '^TestPages$' -update"
 	if got := accept("TestPages/first page"); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -24,7 +24,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// clocked is a store whose time goes on by a minute each time it is asked.
+// clocked returns a store whose clock advances by a minute each time it is read.
 func clocked(t *testing.T) *Store {
 	now := time.Now().Add(-24 * time.Hour)
 	return Open(t.TempDir(), os.RemoveAll, func() time.Time { now = now.Add(time.Minute); return now })
@@ -32,7 +32,7 @@ func clocked(t *testing.T) *Store {
 
 func never(Layer) bool { return false }
 
-// with fills a layer with a HOME of one file of so many bytes.
+// with fills a layer's HOME with one file of the given size.
 func with(t *testing.T, bytes int) func(string) (Record, error) {
 	return func(dir string) (Record, error) {
 		must(t, os.MkdirAll(filepath.Join(dir, Home), 0o700))
@@ -50,7 +50,7 @@ func keys(t *testing.T, s *Store) (all []string) {
 	return all
 }
 
-func TestALayerIsBuiltOnceAndTheOthersWait(t *testing.T) {
+func TestConcurrentBuildsMakeOneLayer(t *testing.T) {
 	s := Open(t.TempDir(), os.RemoveAll, time.Now)
 	var built int
 	var all sync.WaitGroup
@@ -73,14 +73,14 @@ func TestALayerIsBuiltOnceAndTheOthersWait(t *testing.T) {
 	}
 }
 
-func TestABuildThatBreaksOffLeavesNothingAndTheNextOneTries(t *testing.T) {
+func TestFailedBuildLeavesNothingAndIsTriedAgain(t *testing.T) {
 	s := clocked(t)
 	broken := errors.New("broken")
 	if err := s.Build(t.Context(), "acme/widgets", "k", never, func(dir string) (Record, error) {
 		_, err := with(t, 1)(dir)
 		return Record{}, errors.Join(broken, err)
 	}); !errors.Is(err, broken) {
-		t.Errorf("%v, want what broke it", err)
+		t.Errorf("%v, want the build's error", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.dir, "*", "*", "*")); len(left) != 0 {
 		t.Errorf("%q are left", left)
@@ -95,7 +95,7 @@ func TestABuildThatBreaksOffLeavesNothingAndTheNextOneTries(t *testing.T) {
 	}
 }
 
-func TestAFailureIsKeptUntilSomebodyAsksAgain(t *testing.T) {
+func TestStoredFailureIsReplacedOnRequest(t *testing.T) {
 	s := clocked(t)
 	fails := func(string) (Record, error) { return Record{Failed: &Failure{Command: "make"}}, nil }
 	must(t, s.Build(t.Context(), "acme/widgets", "k", never, fails))
@@ -115,26 +115,26 @@ func TestAFailureIsKeptUntilSomebodyAsksAgain(t *testing.T) {
 	}
 }
 
-func TestADamagedLayerIsBuiltAnew(t *testing.T) {
+func TestDamagedLayerIsRebuilt(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
-		"no record":                      func(dir string) error { return os.Remove(filepath.Join(dir, record)) },
-		"a record of noise":              func(dir string) error { return os.WriteFile(filepath.Join(dir, record), []byte("{"), 0o600) },
-		"a file missing":                 func(dir string) error { return os.Remove(filepath.Join(dir, Home, "file")) },
-		"an empty file":                  func(dir string) error { return os.Truncate(filepath.Join(dir, Home, "file"), 0) },
-		"a file in its place":            func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
-		"a link to nowhere in its place": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink("/nowhere/at/all", dir)) },
-		"a link to itself in its place":  func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink(dir, dir)) },
+		"no record":                             func(dir string) error { return os.Remove(filepath.Join(dir, record)) },
+		"an invalid record":                     func(dir string) error { return os.WriteFile(filepath.Join(dir, record), []byte("{"), 0o600) },
+		"a file missing":                        func(dir string) error { return os.Remove(filepath.Join(dir, Home, "file")) },
+		"an empty file":                         func(dir string) error { return os.Truncate(filepath.Join(dir, Home, "file"), 0) },
+		"a file instead of the layer":           func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+		"a dangling link instead of the layer":  func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink("/nowhere/at/all", dir)) },
+		"a link to itself instead of the layer": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink(dir, dir)) },
 		"a folder as record": func(dir string) error {
 			return errors.Join(os.Remove(filepath.Join(dir, record)), os.MkdirAll(filepath.Join(dir, record, "x"), 0o700))
 		},
 		"a file as HOME": func(dir string) error {
 			return errors.Join(os.RemoveAll(filepath.Join(dir, Home)), os.WriteFile(filepath.Join(dir, Home), nil, 0o600))
 		},
-		"a file in the place of the repository's layers": func(dir string) error {
+		"a file instead of the repository's layers": func(dir string) error {
 			repo := filepath.Dir(dir)
 			return errors.Join(os.RemoveAll(repo), os.WriteFile(repo, nil, 0o600))
 		},
-		"a file in the place of the owner's layers": func(dir string) error {
+		"a file instead of the owner's layers": func(dir string) error {
 			owner := filepath.Dir(filepath.Dir(dir))
 			return errors.Join(os.RemoveAll(owner), os.WriteFile(owner, nil, 0o600))
 		},
@@ -143,7 +143,7 @@ func TestADamagedLayerIsBuiltAnew(t *testing.T) {
 			s := clocked(t)
 			must(t, s.Build(t.Context(), "acme/widgets", "k", never, with(t, 10)))
 			must(t, damage(s.folder("acme/widgets", "k")))
-			s = Open(s.dir, os.RemoveAll, s.now) // the next start
+			s = Open(s.dir, os.RemoveAll, s.now) // as after a restart
 			if _, leave, ok := s.Use("acme/widgets", "k"); ok {
 				t.Error("the damaged layer is used")
 				leave()
@@ -158,7 +158,7 @@ func TestADamagedLayerIsBuiltAnew(t *testing.T) {
 	}
 }
 
-func TestTheOldestUnusedLayersGoFirstAndNeverOneInUse(t *testing.T) {
+func TestOldestUnusedLayersAreEvictedFirst(t *testing.T) {
 	s := clocked(t)
 	s.most, s.mostBytes = 2, 350
 	build := func(repo, key string) { must(t, s.Build(t.Context(), repo, key, never, with(t, 100))) }
@@ -191,7 +191,7 @@ func TestTheOldestUnusedLayersGoFirstAndNeverOneInUse(t *testing.T) {
 	}
 }
 
-func TestACopyIsTheSameAndStaysInItsFolder(t *testing.T) {
+func TestCopyIsIdenticalAndStaysInItsFolder(t *testing.T) {
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
 	write := func(root, name, text string, mode os.FileMode) {
@@ -227,7 +227,7 @@ func TestACopyIsTheSameAndStaysInItsFolder(t *testing.T) {
 	}
 }
 
-func TestTheUsualSetupIsKnownByTheFilesOfTheRoot(t *testing.T) {
+func TestSetupIsProposedFromRootFiles(t *testing.T) {
 	for files, want := range map[string]policy.Proposal{
 		"go.mod go.sum":                      {Command: "go mod download", File: "go.mod"},
 		"package.json package-lock.json":     {Command: "npm ci", File: "package-lock.json"},
@@ -252,12 +252,11 @@ func TestTheUsualSetupIsKnownByTheFilesOfTheRoot(t *testing.T) {
 		}
 	}
 	if Key("ab", "c") == Key("a", "bc") {
-		t.Error("the key does not tell its parts apart")
+		t.Error("the key does not separate its parts")
 	}
 }
 
-// BenchmarkStart is what a layer of 20,000 files costs at the start of a program: the sandbox without one, and with one
-// by overlayfs.
+// BenchmarkStart measures a program's start in the sandbox without a layer, and with a layer of 20,000 files on overlayfs.
 func BenchmarkStart(b *testing.B) {
 	box, err := sandbox.New(b.Context(), sandbox.Auto)
 	if errors.Is(err, sandbox.ErrUnavailable) {

@@ -85,7 +85,7 @@ func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (d
 		err = fits(image)
 	}
 	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(kept)) // resolved again at once
+		return "", errors.Join(err, os.RemoveAll(kept)) // the next Get resolves the name again
 	}
 	data, err := json.Marshal(known)
 	return known.Digest, errors.Join(err, os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept))

@@ -32,14 +32,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// stand is a registry on the loopback and a folder of images that may ask it.
+// stand is a registry on loopback and a folder of images that may use it.
 type stand struct {
 	*testing.T
 	*Images
 	host  string
 	asked atomic.Int64
-	hangs atomic.Bool // the registry answers nothing
-	// answer takes the place of the registry's where it is not nil.
+	hangs atomic.Bool // the registry does not answer
+	// answer replaces the registry's handler if it is not nil.
 	answer http.HandlerFunc
 	now    time.Time
 }
@@ -92,7 +92,7 @@ func layer(t *testing.T, files ...file) v1.Layer {
 			t.Fatal(err)
 		}
 	}
-	if err := out.Flush(); err != nil { // a declared size may lack its bytes
+	if err := out.Flush(); err != nil { // the content may be shorter than the declared size
 		t.Log(err)
 	}
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil })
@@ -102,7 +102,7 @@ func layer(t *testing.T, files ...file) v1.Layer {
 	return l
 }
 
-// push makes an image of layers and puts it into the registry.
+// push builds an image from layers and pushes it to the registry.
 func (s *stand) push(ref string, layers ...v1.Layer) string {
 	s.Helper()
 	image, err := mutate.AppendLayers(empty.Image, layers...)
@@ -135,7 +135,7 @@ func (s *stand) put(ref string, image v1.Image) string {
 	return ref
 }
 
-// digest is what an image's name stands for.
+// digest resolves an image's name to its digest.
 func (s *stand) digest(ref string) (string, error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *stand) pulled(ctx context.Context, digest string) (Image, error) {
 	return image, err
 }
 
-// tree lists what is below a folder: files with their mode and text, links with their target.
+// tree lists the contents of a folder: files with mode and text, links with target.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -186,7 +186,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestLayersLieOverOneAnother(t *testing.T) {
+func TestImageLayersAreStacked(t *testing.T) {
 	s := newStand(t)
 	setuid := regular("/bin/su", "su")
 	setuid.Mode = 0o4755
@@ -213,7 +213,7 @@ func TestLayersLieOverOneAnother(t *testing.T) {
 	}
 }
 
-func TestNothingOfAHostileImageReachesTheHost(t *testing.T) {
+func TestHostileImageCannotReachTheHost(t *testing.T) {
 	s := newStand(t)
 	outside := t.TempDir()
 	secret := filepath.Join(outside, "secret")
@@ -232,7 +232,7 @@ func TestNothingOfAHostileImageReachesTheHost(t *testing.T) {
 		"a link up and a file":        {[]file{entry(tar.TypeSymlink, "a", up+outside), regular("a/x", "x")}, "escapes"},
 		"a folder behind a link":      {[]file{entry(tar.TypeSymlink, "a", outside), entry(tar.TypeDir, "a/x/y", "")}, "escapes"},
 		"a hard link out":             {[]file{entry(tar.TypeLink, "a", up+secret)}, "points outside the image"},
-		"a hard link by a link":       {[]file{entry(tar.TypeSymlink, "a", outside), entry(tar.TypeLink, "b", "a/secret")}, "escapes"},
+		"a hard link through a link":  {[]file{entry(tar.TypeSymlink, "a", outside), entry(tar.TypeLink, "b", "a/secret")}, "escapes"},
 		"a whiteout behind a link":    {[]file{entry(tar.TypeSymlink, "a", outside), regular("a/.wh.secret", "")}, "escapes"},
 		"opaque behind a link":        {[]file{entry(tar.TypeSymlink, "a", outside), regular("a/.wh..wh..opq", "")}, "escapes"},
 		"a huge size":                 {[]file{huge}, "not enough disk space"},
@@ -240,13 +240,13 @@ func TestNothingOfAHostileImageReachesTheHost(t *testing.T) {
 		"permissions of a link":       {[]file{entry(tar.TypeSymlink, "a", outside), entry(tar.TypeDir, "a", "")}, ""},
 	} {
 		ref := s.push("hostile:1", layer(t, c.files...))
-		s.now = s.now.Add(48 * time.Hour) // so that it is asked for again
+		s.now = s.now.Add(48 * time.Hour) // so that the registry is asked again
 		image, err := s.get(ref)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 		if _, gone := os.Stat(image.Root); c.want != "" && image.Root != "" && gone == nil {
-			t.Errorf("%s: something of it is kept", name)
+			t.Errorf("%s: part of the image was kept", name)
 		}
 		if diff := cmp.Diff(map[string]string{"secret": "-rw------- secret"}, tree(t, outside)); diff != "" {
 			t.Fatalf("%s: outside:\n%s", name, diff)
@@ -271,7 +271,7 @@ func TestTooManyEntriesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnImageIsAskedForOnceADay(t *testing.T) {
+func TestImageIsRequestedOnceADay(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("version", "1")))
 	first, err := s.get(ref)
@@ -290,11 +290,11 @@ func TestAnImageIsAskedForOnceADay(t *testing.T) {
 		t.Errorf("a day later: %+v %v", later, err)
 	}
 	if got := tree(t, first.Root)["version"]; got != "-rw-r--r-- 1" {
-		t.Errorf("the image before, which an attempt may use: %q", got)
+		t.Errorf("the previous image, which an attempt may use: %q", got)
 	}
 }
 
-func TestAnImageThatIsThereNeedsNoRegistry(t *testing.T) {
+func TestLocalImageNeedsNoRegistry(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("version", "1")))
 	first, err := s.get(ref)
@@ -311,7 +311,7 @@ func TestAnImageThatIsThereNeedsNoRegistry(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsAskedForAgain(t *testing.T) {
+func TestUnfitImageIsRequestedAgain(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "x")))
 	unfit := errors.New("it has no shell")
@@ -320,11 +320,11 @@ func TestWhatDoesNotFitIsAskedForAgain(t *testing.T) {
 	}
 	s.push("tool:1", layer(t, regular("b", "x")))
 	if image, err := s.get(ref); err != nil || len(tree(t, image.Root)["b"]) == 0 {
-		t.Errorf("after it was mended: %v", err)
+		t.Errorf("after the image was corrected: %v", err)
 	}
 }
 
-func TestARegistryThatHangsIsNotWaitedForLong(t *testing.T) {
+func TestHangingRegistryTimesOut(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tools:1", layer(t, regular("a", "one")))
 	digest, err := s.digest(ref)
@@ -338,7 +338,7 @@ func TestARegistryThatHangsIsNotWaitedForLong(t *testing.T) {
 		"the image": func() (Image, error) { return s.pulled(t.Context(), digest) },
 	} {
 		if _, err := ask(); err == nil || !strings.Contains(err.Error(), "the registry was too slow") {
-			t.Errorf("%s: %v, want that the registry is too slow", name, err)
+			t.Errorf("%s: %v, want the error about the slow registry", name, err)
 		}
 	}
 	s.hangs.Store(false)
@@ -348,7 +348,7 @@ func TestARegistryThatHangsIsNotWaitedForLong(t *testing.T) {
 	}
 }
 
-func TestOnlyNamedHostsAreAsked(t *testing.T) {
+func TestOnlyConfiguredRegistriesAreContacted(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "x")))
 	other := newStand(t)
@@ -367,24 +367,24 @@ func TestOnlyNamedHostsAreAsked(t *testing.T) {
 	if _, err := s.pulled(t.Context(), digest); err == nil || !strings.Contains(err.Error(), other.host+" is not in images.registries") {
 		t.Errorf("a redirect: %v", err)
 	}
-	s.answer = func(w http.ResponseWriter, r *http.Request) { // where to sign in
+	s.answer = func(w http.ResponseWriter, r *http.Request) { // another sign-in host
 		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+other.host+`/token",service="x"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}
 	if _, err := s.pulled(t.Context(), digest); err == nil {
-		t.Errorf("a place to sign in: %v", err)
+		t.Errorf("another sign-in host: %v", err)
 	}
 	if n := other.asked.Load() - before; n > 0 {
-		t.Errorf("a host that was not named was asked %d times", n)
+		t.Errorf("a host that is not configured was contacted %d times", n)
 	}
 	for host, want := range map[string]bool{"auth.docker.io": true, "index.docker.io": true, "ghcr.io": false} {
 		if (allowed{registries: []string{"docker.io"}}).permits(host) != want {
-			t.Errorf("with docker.io %s is asked: %v", host, !want)
+			t.Errorf("with docker.io, %s is contacted: %v", host, !want)
 		}
 	}
 }
 
-func TestWhatHasAnotherDigestIsRefused(t *testing.T) {
+func TestContentWithAnotherDigestIsRefused(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "original")))
 	digest, err := s.digest(ref)
@@ -403,7 +403,7 @@ func TestWhatHasAnotherDigestIsRefused(t *testing.T) {
 		s.registries = append(s.registries, pass)
 		elsewhere := strings.Replace(digest, s.host, pass, 1)
 		if image, err := s.pulled(t.Context(), elsewhere); err == nil {
-			t.Errorf("%s with another content were taken: %v", kind, tree(t, image.Root))
+			t.Errorf("%s with other content were accepted: %v", kind, tree(t, image.Root))
 		}
 	}
 	if _, err := s.pulled(t.Context(), digest[:len(digest)-4]+"0000"); err == nil {
@@ -414,7 +414,7 @@ func TestWhatHasAnotherDigestIsRefused(t *testing.T) {
 	}
 }
 
-// newProxy is a registry that answers as another does, except for one kind of thing.
+// newProxy starts a registry that forwards to another one and replaces the answers of one kind.
 func newProxy(t *testing.T, s *stand, kind string, answer []byte) (host string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -439,7 +439,7 @@ func newProxy(t *testing.T, s *stand, kind string, answer []byte) (host string) 
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-func TestAnImageForAnotherMachineIsRefused(t *testing.T) {
+func TestImageForAnotherPlatformIsRefused(t *testing.T) {
 	s := newStand(t)
 	image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1), &v1.ConfigFile{OS: "linux", Architecture: "s390x"})
 	if err != nil {
@@ -450,9 +450,9 @@ func TestAnImageForAnotherMachineIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheOldestUnusedImagesGo(t *testing.T) {
+func TestOldestUnusedImagesAreDeleted(t *testing.T) {
 	s := newStand(t)
-	s.Store.now = time.Now // as the times of files
+	s.Store.now = time.Now // the clock that sets the times of files
 	var roots []string
 	var held func()
 	for n := range keptImages + 3 {
@@ -487,7 +487,7 @@ func TestTheOldestUnusedImagesGo(t *testing.T) {
 	held()
 }
 
-func TestOnePullerAtATime(t *testing.T) {
+func TestConcurrentPullsDownloadOnce(t *testing.T) {
 	s := newStand(t)
 	ref := s.push("tool:1", layer(t, regular("a", "x")))
 	digest, err := s.digest(ref)
@@ -516,11 +516,11 @@ func TestOnePullerAtATime(t *testing.T) {
 		}
 	}
 	if n := s.asked.Load() - before; n != once {
-		t.Errorf("five asked %d times, one %d", n, once)
+		t.Errorf("five pulls made %d requests, one pull %d", n, once)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.pulled(ctx, strings.Replace(digest, "a", "b", 1)); !errors.Is(err, context.Canceled) && err == nil {
-		t.Error("a cancelled pull came to something")
+		t.Error("a cancelled pull succeeded")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Mount puts a layer below a HOME, a work tree and the additional folders. scratch takes the writes to the latter.
-// Without overlayfs Mount copies the layer, but copies HOME only if fresh is set. Existing files stay.
+// Mount puts a layer below a HOME, a work tree and the additional folders. scratch takes the writes to the additional
+// folders. Without overlayfs Mount copies the layer, but copies HOME only if fresh is set. Existing files stay.
 func (s *Store) Mount(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (overlays []sandbox.Overlay, folders []sandbox.Mount, err error) {
 	type part struct {
 		lower, upper string

@@ -257,7 +257,7 @@ func (s *Store) drop(dir string) error {
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return err
 	}
-	if err == nil { // without a record nobody uses it
+	if err == nil { // nobody uses a layer without a record
 		defer lock.Close()
 	}
 	s.checked.Delete(dir)

@@ -170,7 +170,7 @@ func (v *Report) plain(text string, guessed bool) {
 	}
 }
 
-// unread is the message for input that cannot be read to its end, or is no transcript.
+// unread is the message for input that cannot be read to its end or is not a transcript.
 func unread(cli string, why error) Report {
 	return Report{
 		unread:       true,
@@ -281,7 +281,7 @@ func (v Report) Print(w io.Writer) {
 	}
 	plain := v.CLI == config.Plain
 	if plain {
-		edits = "not told"
+		edits = "not reported"
 	}
 	row("edits", "%s", edits)
 	severity := string(v.Severity.Class)

@@ -54,7 +54,7 @@ func run(t *testing.T, name, file string, o Options) Report {
 	return r
 }
 
-func TestJSONObjectKeepsTheContract(t *testing.T) {
+func TestJSONObjectHasTheDocumentedFields(t *testing.T) {
 	t.Parallel()
 	o := options()
 	o.Exit = &agent.Exit{Code: 1}
@@ -96,7 +96,7 @@ const (
 		`{"input_tokens":7,"cached_input_tokens":2,"output_tokens":3}}}}
 `
 	taskComplete = `{"type":"event_msg","payload":{"type":"task_complete",`
-	log          = "compiling\nlinking\n" // of no known agent
+	log          = "compiling\nlinking\n" // an unknown agent's
 )
 
 func wrapped(stream string) string {
@@ -115,7 +115,7 @@ func gzipped(t *testing.T, text string) string {
 	return packed.String()
 }
 
-func TestCodexRunIsReadInEveryForm(t *testing.T) {
+func TestCodexRunIsReadInEveryFormat(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		input  string
@@ -125,7 +125,7 @@ func TestCodexRunIsReadInEveryForm(t *testing.T) {
 		"gzip":                      {gzipped(t, codexStream), policy.UsageLimit, 0},
 		"a wrapper's log":           {wrapped(codexStream), policy.UsageLimit, 0},
 		"a session that completed":  {codexSession + taskComplete + `"last_agent_message":"Done."}}`, policy.Completed, 1},
-		"a session that was cut":    {codexSession, policy.CutOff, 1},
+		"a truncated session":       {codexSession, policy.CutOff, 1},
 		"a session that was ended":  {codexSession + `{"type":"event_msg","payload":{"type":"turn_aborted","reason":"interrupted"}}`, policy.Killed, 1},
 		"a session at its limit":    {codexSession + taskComplete + `"error":{"message":"no more","codex_error_info":"usage_limit_exceeded"}}}`, policy.UsageLimit, 1},
 		"a session without a login": {codexSession + taskComplete + `"error":{"message":"no","codex_error_info":"unauthorized"}}}`, policy.Auth, 1},
@@ -205,8 +205,8 @@ func TestUnknownEndingIsNotGuessed(t *testing.T) {
 		{"cut gzip", packed[:len(packed)/2], "", nil, policy.Unknown, false, "unexpected EOF"},
 		{"unknown JSON", "{\"a\":1}\n", "", nil, policy.Unknown, false, "not a known agent's transcript"},
 		{"another program's output", log, "", nil, policy.Unknown, false, "not a known agent's transcript"},
-		{"guessed to be plain, exit code 0", log, "", exit(0), policy.Completed, true, "exit code 0"},
-		{"guessed to be plain, exit code 3", log, "", exit(3), policy.Crashed, true, "exit code 3"},
+		{"taken for plain text, exit code 0", log, "", exit(0), policy.Completed, true, "exit code 0"},
+		{"taken for plain text, exit code 3", log, "", exit(3), policy.Crashed, true, "exit code 3"},
 		{"plain", log, config.Plain, nil, policy.Unknown, true, "add --exit-code N"},
 		{"plain, exit code 0", log, config.Plain, exit(0), policy.Completed, true, "exit code 0"},
 		{"plain, exit code 2", log, config.Plain, exit(2), policy.Crashed, true, "exit code 2"},

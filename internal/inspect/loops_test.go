@@ -64,7 +64,7 @@ func TestLoopsOfOtherToolsAreNamed(t *testing.T) {
 			s.edit(i)
 			s.bash("go test ./...", fmt.Sprint(i, " tests pass"))
 		}, "", policy.None},
-		{"steady work that is looked at and formatted", func(s *claudeStream, i int) {
+		{"steady work with status checks and formatting", func(s *claudeStream, i int) {
 			s.edit(i)
 			s.bash("gofmt -w a.go", "(Bash completed with no output)")
 			s.call("Read", map[string]any{"file_path": "a.go"}, false, "File unchanged since the last read.")
@@ -86,7 +86,7 @@ func TestLoopsOfOtherToolsAreNamed(t *testing.T) {
 		{"until with sleep", func(s *claudeStream, i int) {
 			s.bash("until curl -sf localhost; do sleep 5; done", "timed out")
 		}, "", policy.None},
-		{"sleep as a call of its own", func(s *claudeStream, i int) {
+		{"sleep as a separate call", func(s *claudeStream, i int) {
 			s.bash("sleep 30", "")
 			s.bash("gh pr checks 7", "pending")
 		}, "", policy.None},

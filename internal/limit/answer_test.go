@@ -11,8 +11,8 @@ import (
 
 var resetNow = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 
-// TestWordsOfMoneyOutrankTypeAndStatus has errors whose type and words say different things.
-func TestWordsOfMoneyOutrankTypeAndStatus(t *testing.T) {
+// The errors' types contradict their words.
+func TestBillingWordsOutrankTypeAndStatus(t *testing.T) {
 	const used, fast, busy = "You've hit your usage limit.", "Rate limit reached for requests per min.", "The server is currently overloaded."
 	for _, c := range []struct {
 		status      int
@@ -42,7 +42,7 @@ func TestWordsOfMoneyOutrankTypeAndStatus(t *testing.T) {
 	}
 }
 
-// TestQuotaResetWithinMinutesIsARateLimit, whatever it is called and however its reset is told, and one of a day is none.
+// The name of the quota and the form of its reset do not matter. A daily quota is not a rate limit.
 func TestQuotaResetWithinMinutesIsARateLimit(t *testing.T) {
 	for _, c := range []struct {
 		message, wait string
@@ -68,7 +68,7 @@ func TestQuotaResetWithinMinutesIsARateLimit(t *testing.T) {
 	}
 }
 
-// TestFreeQuotaOfHoursIsAUsageLimit has opencode's free plan, whose quota of half a day names a rate in its words.
+// The message of opencode's free plan speaks of a rate, although its quota resets after half a day.
 func TestFreeQuotaOfHoursIsAUsageLimit(t *testing.T) {
 	const body = `{"type":"error","error":{"type":"FreeUsageLimitError","message":"Rate limit exceeded. Please try again later."}}`
 	for _, seconds := range []string{"", "13471", "62288"} {
@@ -84,7 +84,7 @@ func TestFreeQuotaOfHoursIsAUsageLimit(t *testing.T) {
 	}
 }
 
-// TestEpochsInHeadersMayBeMilliseconds reads the same moment in both.
+// Both headers name the same time.
 func TestEpochsInHeadersMayBeMilliseconds(t *testing.T) {
 	at := resetNow.Add(90 * time.Second)
 	for _, value := range []string{fmt.Sprint(at.Unix()), fmt.Sprint(at.UnixMilli()), "90"} {

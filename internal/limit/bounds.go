@@ -59,7 +59,7 @@ func weigh(kind policy.Ending, message string, hurried bool, resets, now time.Ti
 		if soon && !daily && elastic {
 			return policy.RateLimited, "the provider asks to come back within minutes, so it counts as a short rate limit"
 		}
-	default: // others have no length
+	default: // other kinds have no length
 	}
 	return kind, ""
 }

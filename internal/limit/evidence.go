@@ -30,7 +30,7 @@ const (
 // Evidence has the known data of one refusal. All fields are optional.
 type Evidence struct {
 	Seen Place
-	// Kind is certain by a CLI's fields. Words about a used-up plan override a lesser limit.
+	// Kind is the kind that a CLI's fields prove. Words about a used-up plan override a lesser limit.
 	Kind     policy.Ending
 	Status   int      // HTTP status
 	Names    []string // the error's type, code, status and reasons, in the provider's or CLI's spelling

@@ -2,7 +2,7 @@ package limit
 
 import "testing"
 
-// TestRefusalLines has lines of plain output: the refusals of words.jsonl, and what agents and tests print.
+// The lines are the refusals of words.jsonl, and output of agents and tests.
 func TestRefusalLines(t *testing.T) {
 	for _, c := range loadRefusals(t, "words.jsonl") {
 		if c.Status != 0 || !c.Kind.IsLimit() {
@@ -43,7 +43,7 @@ func TestRefusalLines(t *testing.T) {
 	}
 }
 
-// TestErrorInsteadOfAnAnswer has whole answers of runs that did nothing else.
+// Each text is the whole answer of a run without other events.
 func TestErrorInsteadOfAnAnswer(t *testing.T) {
 	for text, want := range map[string]bool{
 		"[API Error: 401 status code (no body)]":                                          true,

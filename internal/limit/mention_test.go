@@ -41,7 +41,7 @@ func TestMentionsOfLimitsAreFound(t *testing.T) {
 	}
 }
 
-func TestPageIsNotAnAPIAnswer(t *testing.T) {
+func TestHTMLPageIsNotAnAPIAnswer(t *testing.T) {
 	for _, text := range []string{
 		"API Error: 403 <!DOCTYPE html><html><head><title>Just a moment...</title>", "unexpected status 401 Unauthorized: <html>sign in</html>",
 		"status 502: <HTML ><title>502 Bad Gateway</title>", "503 Service Unavailable <title>Attention Required! | Cloudflare</title>",

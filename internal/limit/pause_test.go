@@ -19,7 +19,7 @@ func TestPauseBeforeTheNextRequest(t *testing.T) {
 		"a reset that has passed":        {"anthropic-ratelimit-tokens-remaining: 0\nanthropic-ratelimit-tokens-reset: " + seen.Add(-time.Second).Format(time.RFC3339), 0},
 		"no reset":                       {"x-ratelimit-remaining-requests: 0", 0},
 		"nonsense":                       {"x-ratelimit-remaining-requests: NaN\nx-ratelimit-reset-requests: soon", 0},
-		"a usage window is no minute":    {"anthropic-ratelimit-unified-5h-utilization: 1\nanthropic-ratelimit-unified-5h-reset: 1795881600", 0},
+		"a usage window is not a minute": {"anthropic-ratelimit-unified-5h-utilization: 1\nanthropic-ratelimit-unified-5h-reset: 1795881600", 0},
 		"without headers about limits":   {"content-type: text/plain", 0},
 	} {
 		if got := Pause(headers(c.headers), seen); got != c.want {

@@ -71,7 +71,7 @@ func (r Reading) Limit() (policy.Limit, bool) {
 	}, true
 }
 
-// keyLike matches a key, also partly masked.
+// keyLike matches a key, even if partly masked.
 var keyLike = regexp.MustCompile(`\S*\*{2,}\S*|\b(?:(?:sk|pk|rk)[-_]|AIza)[\w-]{6,}`)
 
 func (e Evidence) shown() string {
@@ -122,11 +122,11 @@ func (e Evidence) time(r *Reading) {
 func (e Evidence) fixed() bool { return e.planRejected() || e.named(sentence.outspent) && e.field }
 
 // outranked returns the field's kind, unless the words mean a used-up plan.
-func (e Evidence) outranked(said policy.Ending) policy.Ending {
-	if e.Kind.IsLimit() && said == policy.UsageLimit {
-		return said
+func (e Evidence) outranked(kind policy.Ending) policy.Ending {
+	if e.Kind.IsLimit() && kind == policy.UsageLimit {
+		return kind
 	}
-	return cmp.Or(e.Kind, said)
+	return cmp.Or(e.Kind, kind)
 }
 
 func (e Evidence) kind() policy.Ending {
@@ -156,16 +156,16 @@ func (e Evidence) kind() policy.Ending {
 	return cmp.Or(e.refusal(said), e.rest(own))
 }
 
-func (e Evidence) refusal(said policy.Ending) policy.Ending {
+func (e Evidence) refusal(kind policy.Ending) policy.Ending {
 	switch {
 	case e.Status >= 500, e.named(sentence.crowded):
 		return policy.Overloaded
-	case said == policy.UsageLimit, e.Status == http.StatusPaymentRequired:
+	case kind == policy.UsageLimit, e.Status == http.StatusPaymentRequired:
 		return policy.UsageLimit
 	case e.nameMatches(authName):
 		return e.login()
-	case said != "":
-		return said
+	case kind != "":
+		return kind
 	case e.hasteNamed(), e.Status == http.StatusTooManyRequests:
 		return policy.RateLimited
 	}
@@ -259,11 +259,11 @@ func (e Evidence) nameMatches(form *regexp.Regexp) bool {
 
 // namedUsage reports whether a name means used-up quota or money, such as billing_error. A "quota" may be per
 // minute, so a message about too much at once overrides the name.
-func (e Evidence) namedUsage(said policy.Ending) bool {
+func (e Evidence) namedUsage(kind policy.Ending) bool {
 	return e.named(func(s sentence) bool {
 		elastic := strings.Contains(string(s), "quota")
 		switch {
-		case strings.Contains(string(s), "polic"), elastic && said == policy.RateLimited:
+		case strings.Contains(string(s), "polic"), elastic && kind == policy.RateLimited:
 			return false
 		case s.outspent():
 			return true

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestPageIsReadTheSameOnEveryPath: a proxy's page says nothing of the account, unless it came with status 429.
+// A proxy's page says nothing about the account, unless its status is 429.
 func TestPageIsReadTheSameOnEveryPath(t *testing.T) {
 	const page = "<!DOCTYPE html><html><title>Sorry</title></html>"
 	for status, want := range map[int]policy.Ending{
@@ -19,8 +19,8 @@ func TestPageIsReadTheSameOnEveryPath(t *testing.T) {
 	} {
 		answer := Answer(status, nil, []byte(page))
 		stream := Evidence{Seen: Stream, Status: status, Message: page}
-		told := Evidence{Seen: Stream, Message: fmt.Sprintf("API Error: %d %s", status, page)}
-		for path, e := range map[string]Evidence{"gateway": answer, "stream": stream, "text": told} {
+		evidence := Evidence{Seen: Stream, Message: fmt.Sprintf("API Error: %d %s", status, page)}
+		for path, e := range map[string]Evidence{"gateway": answer, "stream": stream, "text": evidence} {
 			if got := Read(e).Kind; got != want {
 				t.Errorf("%d by the %s: %q, want %q", status, path, got, want)
 			}

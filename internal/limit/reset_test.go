@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// at reads a time in the form that the tests use.
+// at parses a time in RFC 3339.
 func at(t testing.TB, s string) time.Time {
 	t.Helper()
 	v, err := time.Parse(time.RFC3339, s)
@@ -99,7 +99,7 @@ func TestResetTimeForms(t *testing.T) {
 		{"try again at 24-Jul-2027 11:52", now, "UTC", "2027-07-24T11:52:00Z"},
 		// Rome moved its clocks back at 03:00 on 25 October 2026: the day has 25 hours.
 		{"resets 9am (Europe/Rome)", "2026-10-24T08:00:00Z", "UTC", "2026-10-25T08:00:00Z"},
-		// New York moved them forward at 02:00 on 8 March 2026.
+		// New York moved its clocks forward at 02:00 on 8 March 2026.
 		{"resets 3:30am (America/New_York)", "2026-03-08T05:00:00Z", "UTC", "2026-03-08T07:30:00Z"},
 	} {
 		got, ok := ResetTime(c.text, at(t, c.now), zoneOf(t, c.zone))

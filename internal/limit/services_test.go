@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// refused is a refusal with the kind that a maintainer would give it.
+// refused is a refusal with the kind that a maintainer assigned.
 type refused struct {
 	Service string
 	Status  int
@@ -18,8 +18,8 @@ type refused struct {
 	Text    string
 }
 
-// loadRefusals reads a list of wordings after public reports: what services answer, or words alone. Their kinds were
-// written down before the families of words were tried on them.
+// loadRefusals reads a list of wordings from public reports: services' answers, or words alone. Their kinds were assigned
+// before the classifier was tried on them.
 func loadRefusals(t *testing.T, list string) (all []refused) {
 	t.Helper()
 	f, err := os.Open("../../testdata/refusals/" + list)

@@ -44,7 +44,7 @@ type family struct {
 // families of words, the others after.
 var families = []family{
 	{policy.UsageLimit, []wording{
-		{ // of the account, not of one request
+		{ // the account's limit, not one request's
 			words:  `you(?:['’]ve| have) (?:been rate[- ]limited|hit a rate limit that)`,
 			source: "github/copilot-cli#2696",
 		},
@@ -206,7 +206,7 @@ var rules = sync.OnceValue(func() (all []rule) {
 	return all
 })
 
-// runEndings concern the run and are checked before limits: a "maximum budget" is no account's.
+// runEndings concern the run and are checked before limits: a "maximum budget" is not an account's limit.
 var runEndings = []policy.Ending{policy.ContextOverflow, policy.CutOff, policy.TurnLimit, policy.SelfLoop, policy.NoAnswer}
 
 // ofRun returns a text's ending of the run itself; "" for none.

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// TestEveryWordingHasItsSource looks the recorded runs up; of other sources only that one is named.
+// The test looks up recorded runs. For other sources it only checks that one is named.
 func TestEveryWordingHasItsSource(t *testing.T) {
 	recorded := map[string]string{}
 	for _, cli := range config.CLIs() {
@@ -33,12 +33,12 @@ func TestEveryWordingHasItsSource(t *testing.T) {
 	}
 	for _, w := range all {
 		if w.source == "" || seen[w.words] {
-			t.Errorf("%s: no source, or twice", w.words)
+			t.Errorf("%s: no source, or two", w.words)
 		}
 		seen[w.words] = true
 		text, runs := recorded[w.source]
 		if runs && !regexp.MustCompile("(?i)"+strings.ReplaceAll(w.words, "^", "")).MatchString(text) {
-			t.Errorf("%s stands in no recorded run of %s", w.words, w.source)
+			t.Errorf("%s is in no recorded run of %s", w.words, w.source)
 		}
 	}
 }

@@ -15,22 +15,29 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of readings that make sense, all our choice. The longest window known is a month.
+// Bounds of plausible readings. Our choice. The longest window known is a month.
 const (
 	// mostWindows is far above what any provider reports for one account.
 	mostWindows = 16
 	mostUsed    = 10.0
 	longest     = 32 * 24 * time.Hour
+	// latestReset is the longest time to a window's reset, in window lengths: one, and one for differing clocks.
+	latestReset = 2
 )
 
-// A window has two headers with the same stem, or a share alone. Anthropic reports a fraction and Codex a percentage.
+// overage begins the names of Anthropic's credits for calls beyond the windows. A call that still fits the windows needs
+// none, so used-up credits block nothing.
+const overage = "overage"
+
+// A window's share and reset headers have one stem; a reset may be missing. Anthropic reports a fraction
+// and Codex a percentage.
 const (
 	fractionHeader = "-Utilization"
 	percentHeader  = "-Used-Percent"
 )
 
-// Windows reads the usage windows that the headers of an answer report, sorted by name. Headers that make no sense are
-// left out. Requests and tokens per minute are no window.
+// Windows reads the usage windows that the headers of an answer report, sorted by name. It omits implausible headers.
+// Limits per minute are not windows.
 func Windows(h http.Header, received time.Time) []policy.Window {
 	var all []policy.Window
 	for header := range h {
@@ -60,20 +67,27 @@ func Windows(h http.Header, received time.Time) []policy.Window {
 	return sensible(all)
 }
 
-// CodexWindows reads the windows of `rate_limits` in an event of Codex: objects with used_percent.
+// CodexWindows reads the windows of `rate_limits` in an event of Codex or of its provider: objects with used_percent.
+// Versions name the reset differently.
 func CodexWindows(limits gjson.Result, seen time.Time) []policy.Window {
 	family := limits.Get("limit_name").String()
 	var all []policy.Window
 	limits.ForEach(func(key, v gjson.Result) bool {
-		if !v.Get("used_percent").Exists() {
+		percent := v.Get("used_percent")
+		if percent.Type != gjson.Number {
 			return true
 		}
 		w := policy.Window{
-			SeenAt:   seen,
-			Used:     v.Get("used_percent").Float() / 100,
-			ResetsAt: unix(v.Get("resets_at").String()),
-			Length:   minutes(v.Get("window_minutes").Float()),
+			SeenAt: seen,
+			Used:   percent.Float() / 100,
+			Length: minutes(v.Get("window_minutes").Float()),
 		}
+		w.ResetsAt = cmp.Or(
+			unix(v.Get("resets_at").String()),
+			unix(v.Get("reset_at").String()),
+			after(seen, number(v.Get("resets_in_seconds").String())),
+			after(seen, number(v.Get("reset_after_seconds").String())),
+		)
 		w.Name = nameOf(strings.Trim(family+"-"+key.String(), "-"), w.Length)
 		all = append(all, w)
 		return true
@@ -81,24 +95,77 @@ func CodexWindows(limits gjson.Result, seen time.Time) []policy.Window {
 	return sensible(all)
 }
 
+// ClaudeWindow reads the window of a rate_limit_event of Claude Code. Only a warning has a share.
+func ClaudeWindow(info gjson.Result) (w policy.Window, known bool) {
+	share := info.Get("utilization")
+	w = policy.Window{
+		Name:     inFigures(info.Get("rateLimitType").Str),
+		Used:     share.Float(),
+		ResetsAt: unix(info.Get("resetsAt").String()),
+	}
+	return w, share.Type == gjson.Number
+}
+
+// Newer merges later readings into old ones. A later reading replaces an older one for its window.
+func Newer(old, later []policy.Window) []policy.Window {
+	replaced := func(w policy.Window) bool {
+		return slices.ContainsFunc(later, func(l policy.Window) bool { return l.Name == w.Name })
+	}
+	kept := slices.DeleteFunc(slices.Clone(old), replaced)
+	all := slices.Concat(later, kept)
+	return all[:min(len(all), mostWindows)]
+}
+
+// Seen dates readings and omits implausible ones.
+func Seen(all []policy.Window, at time.Time) []policy.Window {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].SeenAt = at
+	}
+	return sensible(all)
+}
+
+// minutes returns a window's length; 0 if implausible. Some versions of Codex report a minute less, such as 299.
 func minutes(n float64) time.Duration {
 	if n <= 0 || n > longest.Minutes() {
 		return 0
 	}
-	return time.Duration(n * float64(time.Minute))
+	exact := time.Duration(n * float64(time.Minute))
+	if whole := exact.Round(time.Hour); (whole - exact).Abs() <= time.Minute {
+		return whole
+	}
+	return exact
 }
 
 var (
-	// provider is what stands before a window's name in a header's stem.
+	// provider matches the prefix of a window's name in a header's stem.
 	provider = regexp.MustCompile(`^(?:x-)?(?:codex|anthropic-ratelimit-unified)-?|^x-`)
-	// rank is Codex's word for a window, which says less than its length.
+	// rank matches Codex's word for a window. The window's length says more.
 	rank = regexp.MustCompile(`-?(?:primary|secondary)$`)
-	// lengthForm is a window's length at the beginning of its name.
+	// lengthForm matches a window's length at the beginning of its name.
 	lengthForm = regexp.MustCompile(`^([0-9]{1,3})([mhd])(?:[^a-z0-9]|$)`)
 	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)
 )
 
-// nameOf is a window's name by a header's stem: what the provider calls it, with the length instead of a rank.
+// spelled matches a length in words at the beginning of a name, as in five_hour or seven_day_opus.
+var spelled = regexp.MustCompile(`^([a-z]+)_(minute|hour|day)(_|$)`)
+
+var figures = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
+
+// inFigures writes a spelled length as headers do: 5h for five_hour.
+func inFigures(name string) string {
+	m := spelled.FindStringSubmatch(name)
+	if m == nil {
+		return name
+	}
+	n := slices.Index(figures, m[1])
+	if n < 1 {
+		return name
+	}
+	return fmt.Sprintf("%d%c%s", n, m[2][0], m[3]) + name[len(m[0]):]
+}
+
+// nameOf derives a window's name from a header's stem: the provider's name, with the length instead of a rank.
 func nameOf(stem string, length time.Duration) string {
 	name := provider.ReplaceAllString(strings.ToLower(stem), "")
 	if length > 0 {
@@ -107,7 +174,7 @@ func nameOf(stem string, length time.Duration) string {
 	return name
 }
 
-// span is a length in its largest whole unit: 5h, 7d, 90m.
+// span formats a length in its largest whole unit: 5h, 7d, 90m.
 func span(d time.Duration) string {
 	switch {
 	case d%(24*time.Hour) == 0:
@@ -118,14 +185,14 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dm", d/time.Minute)
 }
 
-// sensible keeps the readings that can be true, one for each name, with their lengths.
+// sensible keeps plausible readings, one for each name, and fills in their lengths.
 func sensible(all []policy.Window) []policy.Window {
-	all = slices.DeleteFunc(all, func(w policy.Window) bool { return !makesSense(w) })
 	for i, w := range all {
 		if w.Length == 0 {
 			all[i].Length = lengthOf(w.Name)
 		}
 	}
+	all = slices.DeleteFunc(all, func(w policy.Window) bool { return !makesSense(w) })
 	slices.SortFunc(all, func(a, b policy.Window) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(b.Used, a.Used))
 	})
@@ -143,10 +210,17 @@ func makesSense(w policy.Window) bool {
 	if !between(w.Used, 0, mostUsed) {
 		return false
 	}
-	return !w.ResetsAt.After(w.SeenAt.Add(longest))
+	if strings.HasPrefix(w.Name, overage) {
+		return false
+	}
+	far := longest
+	if w.Length > 0 {
+		far = min(far, latestReset*w.Length)
+	}
+	return !w.ResetsAt.After(w.SeenAt.Add(far))
 }
 
-// lengthOf is the length that a window's name begins with; 0 if none.
+// lengthOf parses the length at the beginning of a window's name; 0 for none.
 func lengthOf(name string) time.Duration {
 	m := lengthForm.FindStringSubmatch(name)
 	if m == nil {

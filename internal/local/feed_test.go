@@ -17,8 +17,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The recorded runs are those of the CLIs themselves.
-func TestEachCLIsMessagesAndCallsAreShown(t *testing.T) {
+// The runs were recorded from the real CLIs.
+func TestFeedShowsMessagesAndCallsOfEachCLI(t *testing.T) {
 	t.Parallel()
 	const (
 		create = "  I will create the file.\n  edits hello.txt\n  Done. I created hello.txt with one line of text."
@@ -72,7 +72,7 @@ func newFeed() (*Feed, *[]string) {
 	return f, &shown
 }
 
-func TestAFeedShowsEachThingOnceAndHarmless(t *testing.T) {
+func TestFeedShowsEachEventOnceWithoutControlCharacters(t *testing.T) {
 	t.Parallel()
 	say := func(text string) agent.Event { return agent.Event{Kind: agent.Message, Text: text} }
 	piece := func(text string) agent.Event { return agent.Event{Kind: agent.Message, Text: text, Delta: true} }
@@ -91,22 +91,22 @@ func TestAFeedShowsEachThingOnceAndHarmless(t *testing.T) {
 		events []agent.Event
 		want   []string
 	}{
-		"a message of two lines":      {[]agent.Event{say("one\n\n  two\n")}, []string{"  one", "    two"}},
-		"a message told twice":        {[]agent.Event{say("one"), say("one"), say("two")}, []string{"  one", "  two"}},
-		"sequences of a terminal":     {[]agent.Event{say("\x1b]0;title\x07one\x1b[2J")}, []string{"  one"}},
-		"a message in pieces":         {[]agent.Event{piece("on"), piece("e\ntw"), piece("o"), {Kind: agent.Finished}}, []string{"  one", "  two"}},
-		"pieces before a call":        {[]agent.Event{piece("one"), call("1", "$ ls", false)}, []string{"  one", "  $ ls"}},
-		"a long line in pieces":       {[]agent.Event{piece(long)}, []string{"  " + strings.TrimSpace(long)}},
-		"a call and its answer":       {[]agent.Event{call("1", "$ ls", false), call("1", "", true)}, []string{"  $ ls"}},
-		"a call that both ends tell":  {[]agent.Event{call("1", "$ ls", false), call("1", "$ ls", true)}, []string{"  $ ls"}},
-		"a call that its end tells":   {[]agent.Event{call("1", "$ ls", true)}, []string{"  $ ls"}},
-		"two calls under one id":      {[]agent.Event{call("1", "$ ls", true), call("1", "$ ls", true)}, []string{"  $ ls", "  $ ls"}},
-		"two calls without an id":     {[]agent.Event{call("", "$ ls", false), call("", "$ ls", false)}, []string{"  $ ls", "  $ ls"}},
-		"an edit":                     {[]agent.Event{edit("a.go", "b.go", "a.go")}, []string{"  edits a.go, b.go"}},
-		"an edit of many files":       {[]agent.Event{edit("1", "2", "3", "4", "5", "6", "7")}, []string{"  edits 1, 2, 3, 4, 5, 2 more files"}},
-		"a command of several lines":  {[]agent.Event{call("1", "$ cat <<E\nx\nE", false)}, []string{"  $ cat <<E x E"}},
-		"a notice":                    {[]agent.Event{{Kind: agent.Notice, Text: "retry"}, {Kind: agent.Notice}}, []string{"  ! retry"}},
-		"what only the machine wants": {[]agent.Event{{Kind: agent.Thought, Text: "hm"}, {Kind: agent.TurnStarted}}, nil},
+		"a message of two lines":            {[]agent.Event{say("one\n\n  two\n")}, []string{"  one", "    two"}},
+		"a message reported twice":          {[]agent.Event{say("one"), say("one"), say("two")}, []string{"  one", "  two"}},
+		"sequences of a terminal":           {[]agent.Event{say("\x1b]0;title\x07one\x1b[2J")}, []string{"  one"}},
+		"a message in pieces":               {[]agent.Event{piece("on"), piece("e\ntw"), piece("o"), {Kind: agent.Finished}}, []string{"  one", "  two"}},
+		"pieces before a call":              {[]agent.Event{piece("one"), call("1", "$ ls", false)}, []string{"  one", "  $ ls"}},
+		"a long line in pieces":             {[]agent.Event{piece(long)}, []string{"  " + strings.TrimSpace(long)}},
+		"a call and its answer":             {[]agent.Event{call("1", "$ ls", false), call("1", "", true)}, []string{"  $ ls"}},
+		"a call described at start and end": {[]agent.Event{call("1", "$ ls", false), call("1", "$ ls", true)}, []string{"  $ ls"}},
+		"a call described only at its end":  {[]agent.Event{call("1", "$ ls", true)}, []string{"  $ ls"}},
+		"two calls under one id":            {[]agent.Event{call("1", "$ ls", true), call("1", "$ ls", true)}, []string{"  $ ls", "  $ ls"}},
+		"two calls without an id":           {[]agent.Event{call("", "$ ls", false), call("", "$ ls", false)}, []string{"  $ ls", "  $ ls"}},
+		"an edit":                           {[]agent.Event{edit("a.go", "b.go", "a.go")}, []string{"  edits a.go, b.go"}},
+		"an edit of many files":             {[]agent.Event{edit("1", "2", "3", "4", "5", "6", "7")}, []string{"  edits 1, 2, 3, 4, 5, 2 more files"}},
+		"a command of several lines":        {[]agent.Event{call("1", "$ cat <<E\nx\nE", false)}, []string{"  $ cat <<E x E"}},
+		"a notice":                          {[]agent.Event{{Kind: agent.Notice, Text: "retry"}, {Kind: agent.Notice}}, []string{"  ! retry"}},
+		"events that are not shown":         {[]agent.Event{{Kind: agent.Thought, Text: "hm"}, {Kind: agent.TurnStarted}}, nil},
 	} {
 		f, shown := newFeed()
 		for _, e := range c.events {
@@ -121,12 +121,12 @@ func TestAFeedShowsEachThingOnceAndHarmless(t *testing.T) {
 			f.Event(e)
 		}
 		if len(*shown) > 0 {
-			t.Errorf("%s: quiet, and yet %q", name, *shown)
+			t.Errorf("%s: quiet, but shown: %q", name, *shown)
 		}
 	}
 }
 
-func TestAFeedTellsAttemptsAndWaits(t *testing.T) {
+func TestFeedShowsAttemptsAndWaits(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)
 	f, shown := newFeed()

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-func TestRunsHaveFoldersOfTheirOwnAndKeepThemWhileTheyWork(t *testing.T) {
+func TestRunsHaveSeparateFoldersThatAreKeptWhileInUse(t *testing.T) {
 	t.Parallel()
 	cache, now := filepath.Join(t.TempDir(), "pawl"), time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)
 	var dirs []string
@@ -37,12 +37,12 @@ func TestRunsHaveFoldersOfTheirOwnAndKeepThemWhileTheyWork(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(cache, "*"))
 	if err != nil || len(left) != runsKept+2 || left[0] != dirs[0] || !slices.Contains(left, dirs[len(dirs)-1]) {
-		t.Errorf("%v, %v are left of %v", left, err, dirs)
+		t.Errorf("%v, %v: left of %v", left, err, dirs)
 	}
 }
 
 // The key comes from the usual variable of a provider that the CLI can speak with.
-func TestAnAgentWithoutAConfiguration(t *testing.T) {
+func TestStandaloneConfigurationFromTheEnvironment(t *testing.T) {
 	bin := t.TempDir()
 	for _, kind := range config.CLIs() {
 		program(t, filepath.Join(bin, kind))
@@ -51,7 +51,7 @@ func TestAnAgentWithoutAConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		kind, model string
 		env         map[string]string
-		want        []string // protocol, address, key and model
+		want        []string // protocol, URL, key and model
 		fails       string
 	}{
 		{kind: "codex", env: map[string]string{"OPENAI_API_KEY": "k"}, want: []string{"openai", "https://api.openai.com/v1", "k", ""}},

@@ -1,4 +1,4 @@
-// Package needs says what a test needs beyond Go and git, and leaves it out where that is missing. Only tests import it.
+// Package needs skips tests whose requirements beyond Go and git are missing. Only tests import it.
 package needs
 
 import (
@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// All leaves a test to `make test-all`, because it needs programs that have to be installed, or minutes. `make test` prints
-// the reason.
+// All leaves a test to `make test-all`, because it needs other programs or takes minutes. `make test` prints why.
 func All(t testing.TB, why string) {
 	t.Helper()
 	if !AreAll() {
@@ -19,8 +18,8 @@ func All(t testing.TB, why string) {
 // AreAll reports whether `make test-all` runs. Tests then play their long versions.
 func AreAll() bool { return os.Getenv("PAWL_TEST_ALL") != "" }
 
-// Program is the path of a program that a test needs. Where there is none the test is left to `make test-all`, which
-// installs it.
+// Program returns a program's path. If the program is missing, the test is left to `make test-all`, which installs
+// it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

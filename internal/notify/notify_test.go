@@ -28,12 +28,12 @@ func TestAlerts(t *testing.T) {
 	}{
 		"quiet":               {func(*Health, *reported) {}, nil},
 		"deliveries given up": {func(f *Health, _ *reported) { f.GivenUp = 2 }, []string{"deliveries"}},
-		"a queue that stands": {func(f *Health, _ *reported) { f.QueueAge = 11 * time.Minute }, []string{"queue"}},
+		"a stuck queue":       {func(f *Health, _ *reported) { f.QueueAge = 11 * time.Minute }, []string{"queue"}},
 		"a breaker": {func(f *Health, _ *reported) {
 			f.Breakers["main"] = policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: start.Add(time.Hour)}
 		}, []string{"breaker main"}},
 		"a budget near its end":  {func(f *Health, _ *reported) { f.Day.Attempts = 90 }, []string{"budget attempts"}},
-		"no bound, no end":       {func(f *Health, _ *reported) { f.Day.MaxAttempts, f.Day.Attempts = 0, 9000 }, nil},
+		"no limit, no alert":     {func(f *Health, _ *reported) { f.Day.MaxAttempts, f.Day.Attempts = 0, 9000 }, nil},
 		"a signal":               {func(f *Health, _ *reported) { f.Degraded = []string{"judge"} }, []string{"signal judge"}},
 		"a day without success":  {func(_ *Health, t *reported) { *t = reported{Solved: start.Add(-24 * time.Hour), Unsolved: 3} }, []string{"success"}},
 		"a weekend without work": {func(_ *Health, t *reported) { *t = reported{Solved: start.Add(-72 * time.Hour), Unsolved: 2} }, nil},
@@ -131,7 +131,7 @@ func TestOneNodeReportsNewAndEndedAlerts(t *testing.T) {
 	turn(25 * time.Hour)
 	want := []string{"could not be handled", "does not learn from judge", "Pawl: resolved: deliveries", "does not learn from judge"}
 	if len(c.said) != len(want) {
-		t.Fatalf("it was said: %q", c.said)
+		t.Fatalf("reported: %q", c.said)
 	}
 	for i, w := range want {
 		if !strings.Contains(c.said[i], w) || !strings.HasPrefix(c.said[i], "Pawl: ") {
@@ -151,11 +151,11 @@ func TestRefusedMessageIsSentAgainWithoutLoggingItsURL(t *testing.T) {
 	w.URL = func() string { return "http://127.0.0.1:1/hunter2" }
 	c.now = c.now.Add(time.Minute)
 	if err = w.turn(t.Context()); err == nil || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("no answer is %v", err)
+		t.Errorf("a lost connection is %v", err)
 	}
 	w.URL, c.status, c.now = func() string { return c.url }, http.StatusOK, c.now.Add(time.Minute)
 	if err := w.turn(t.Context()); err != nil || len(c.said) != 1 {
-		t.Errorf("then %v, and it was said: %q", err, c.said)
+		t.Errorf("then %v, and reported: %q", err, c.said)
 	}
 }
 
@@ -166,6 +166,6 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	w := c.node()
 	w.URL, c.facts.GivenUp = func() string { return s.URL }, 1
 	if err := w.turn(t.Context()); err == nil || len(c.said) != 0 {
-		t.Errorf("%v, and it was said: %q", err, c.said)
+		t.Errorf("%v, and reported: %q", err, c.said)
 	}
 }

@@ -81,7 +81,7 @@ func (w *Watch) turn(ctx context.Context) error {
 	var lines []string
 	var before map[string]time.Time
 	err = w.update(ctx, func(now time.Time, t *reported) bool {
-		lines = nil // may be called more than once
+		lines = nil // the function may run more than once
 		if now.Sub(t.Looked).Abs() < every/2 {
 			return false // another node has just checked
 		}
@@ -110,7 +110,7 @@ func (w *Watch) update(ctx context.Context, f func(now time.Time, t *reported) (
 		if !f(now, &t) {
 			return nil
 		}
-		next, _ := json.Marshal(t) // always marshals
+		next, _ := json.Marshal(t) // never fails
 		return next
 	})
 }

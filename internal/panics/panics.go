@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Error is a panic. Its message leaves out the stack, which belongs into the log.
+// Error is a panic. Its message leaves out the stack, which belongs in the log.
 type Error struct {
 	Value any
 	Stack string
@@ -43,16 +43,16 @@ func Stack(err error) string {
 // pause is the time before a task begins again after a panic. Our choice.
 const pause = 10 * time.Second
 
-// Repeat runs a background task until it returns. After a panic it calls tell, and the task begins again after 10 s
+// Repeat runs a background task until it returns. After a panic it calls report, and the task begins again after 10 s
 // unless ctx ends.
-func Repeat(ctx context.Context, do func(), tell func(*Error)) {
+func Repeat(ctx context.Context, do func(), report func(*Error)) {
 	for {
 		err := Try(func() error { do(); return nil })
 		panicked, ok := errors.AsType[*Error](err)
 		if !ok {
 			return
 		}
-		tell(panicked)
+		report(panicked)
 		if wait.For(ctx, pause) != nil {
 			return
 		}

@@ -18,21 +18,21 @@ func TestPanicBecomesAnErrorWithItsStack(t *testing.T) {
 	}
 }
 
-func TestTaskBeginsAgainAfterAPanic(t *testing.T) {
+func TestTaskRestartsAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, runs, told := time.Now(), 0, 0
+		began, runs, reports := time.Now(), 0, 0
 		Repeat(t.Context(), func() {
 			if runs++; runs < 4 {
 				panic(runs)
 			}
-		}, func(*Error) { told++ })
-		if took := time.Since(began); runs != 4 || told != 3 || took != 3*pause {
-			t.Errorf("%d runs, told %d times, in %s", runs, told, took)
+		}, func(*Error) { reports++ })
+		if took := time.Since(began); runs != 4 || reports != 3 || took != 3*pause {
+			t.Errorf("%d runs, %d reports, in %s", runs, reports, took)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		Repeat(ctx, func() { cancel(); panic("at the end") }, func(*Error) { told++ })
-		if told != 4 {
-			t.Error("a task begins again while the server stops")
+		Repeat(ctx, func() { cancel(); panic("at the end") }, func(*Error) { reports++ })
+		if reports != 4 {
+			t.Error("a task restarts while the server stops")
 		}
 	})
 }

@@ -21,24 +21,23 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// patience is how long a server may take until it answers, on a machine that is
-// busy with other tests. After a crash it recovers first.
+// patience limits a server's start on a busy machine, including its recovery after a crash.
 const patience = 10 * time.Minute
 
-// Server is a PostgreSQL of a test's own, reached through a socket. It does not
-// wait for the disk: tests end processes, never the machine.
+// Server is a test's own PostgreSQL server, reached through a socket. It does not wait for the
+// disk, since tests kill processes but never the machine.
 type Server struct {
-	// Dir holds the socket, and under data the files of the server.
+	// Dir holds the socket and, in data, the server's files.
 	Dir string
 
 	bin       string
 	attr      *syscall.SysProcAttr
-	cmd       *exec.Cmd // of the server that was started last
+	cmd       *exec.Cmd // the last started server
 	databases int
 }
 
-// Start starts a server from the binaries of a Debian or Red Hat package, which
-// is killed when the test ends. Only make test-all runs such tests.
+// Start starts a server from a Debian or Red Hat package and kills it when the test ends. Only make
+// test-all runs such tests.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	needs.All(t, "PostgreSQL")
@@ -105,13 +104,13 @@ func (s *Server) Kill() {
 	s.cmd.Wait()
 }
 
-// Address is what a database is opened by in Pawl's configuration.
+// Address returns a database's address for Pawl's configuration.
 func (s *Server) Address(name string) string {
 	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, s.Dir)
 }
 
-// Pooler starts a pgbouncer before the server, with a pool mode such as "transaction", and returns what a database is
-// opened by through it. It serves several clients by each connection to PostgreSQL. settings are more lines of its file.
+// Pooler starts a pgbouncer before the server, with a pool mode such as "transaction", and returns databases'
+// addresses through it. Each PostgreSQL connection serves several clients. settings are lines of its file.
 func (s *Server) Pooler(t testing.TB, mode string, settings ...string) (address func(name string) string) {
 	t.Helper()
 	program := needs.Program(t, "pgbouncer")
@@ -130,8 +129,8 @@ func (s *Server) Pooler(t testing.TB, mode string, settings ...string) (address 
 	}
 	cmd := exec.Command(program, file)
 	cmd.Dir, cmd.SysProcAttr = dir, s.attr
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stderr, &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,12 +144,12 @@ func (s *Server) Pooler(t testing.TB, mode string, settings ...string) (address 
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s.await(t, db, func() string { return said.String() })
+	s.await(t, db, func() string { return stderr.String() })
 	return address
 }
 
 // await waits until a server answers.
-func (s *Server) await(t testing.TB, db *sql.DB, said func() string) {
+func (s *Server) await(t testing.TB, db *sql.DB, output func() string) {
 	t.Helper()
 	for started := time.Now(); ; {
 		err := db.PingContext(t.Context())
@@ -158,9 +157,9 @@ func (s *Server) await(t testing.TB, db *sql.DB, said func() string) {
 			return
 		}
 		if time.Since(started) > patience {
-			t.Fatalf("the server does not get ready: %v\n%s", err, said())
+			t.Fatalf("the server does not get ready: %v\n%s", err, output())
 		}
-		time.Sleep(20 * time.Millisecond) // leaves the processor to it
+		time.Sleep(20 * time.Millisecond) // leaves the processor to the server
 	}
 }
 
@@ -175,8 +174,7 @@ func (s *Server) Open(t testing.TB, name string) *sql.DB {
 	return db
 }
 
-// NewDatabase makes an empty database, or a copy of the one that template names,
-// and returns its name.
+// NewDatabase makes an empty database, or a copy of template, and returns the new name.
 func (s *Server) NewDatabase(t testing.TB, template string) (name string) {
 	t.Helper()
 	s.databases++

@@ -14,7 +14,7 @@ type Proxy struct {
 	server   string // the server's socket
 
 	mu    sync.Mutex
-	open  []net.Conn    // of clients
+	open  []net.Conn    // clients' connections
 	quiet chan struct{} // closed once open connections are silent
 	deaf  chan struct{} // nil while new connections reach the server; closed when they do again
 }

@@ -30,11 +30,11 @@ type inbox struct {
 	logger  *slog.Logger
 	urgent  chan *thread.Delivery // pointers, since empty slots take memory too
 	waiting chan *thread.Delivery
-	emptied chan struct{} // none is waiting
+	emptied chan struct{} // receives when no delivery waits
 
 	mu    sync.Mutex
 	here  map[string]bool // GUIDs waiting or being handled
-	bytes int             // of the waiting payloads
+	bytes int             // size of the waiting payloads
 }
 
 func newInbox(handle func(context.Context, thread.Delivery) error, logger *slog.Logger) *inbox {

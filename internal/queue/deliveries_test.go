@@ -58,7 +58,7 @@ func TestUserEventsComeBeforeMachineResults(t *testing.T) {
 	})
 }
 
-func TestInboxIsBounded(t *testing.T) {
+func TestInboxSizeIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := map[string]int{}
 		in := newInbox(func(_ context.Context, d thread.Delivery) error { seen[d.GUID] = len(d.Payload); return nil }, slog.New(slog.DiscardHandler))
@@ -66,14 +66,14 @@ func TestInboxIsBounded(t *testing.T) {
 			in.put([]thread.Delivery{delivery(n, 1<<10)})
 		}
 		if len(in.waiting) != inboxDeliveries || len(in.here) != inboxDeliveries || in.bytes > inboxBytes {
-			t.Fatalf("%d wait, %d are known, %d bytes", len(in.waiting), len(in.here), in.bytes)
+			t.Fatalf("%d are waiting, %d known, %d bytes", len(in.waiting), len(in.here), in.bytes)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go in.work(ctx)
 		synctest.Wait()
 		stop()
 		if len(seen) != inboxDeliveries || seen["guid-0"] != 1<<10 || seen[fmt.Sprint("guid-", inboxDeliveries-1)] != 0 {
-			t.Errorf("%d handled; the first with %d bytes, the last with %d, which are to be read from its row", len(seen), seen["guid-0"], seen[fmt.Sprint("guid-", inboxDeliveries-1)])
+			t.Errorf("%d handled; the first with %d bytes, the last with %d, want its payload left in its row", len(seen), seen["guid-0"], seen[fmt.Sprint("guid-", inboxDeliveries-1)])
 		}
 	})
 }

@@ -22,8 +22,8 @@ type Store interface {
 	Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error)
 	// ClaimDeliveries claims up to `most` due deliveries.
 	ClaimDeliveries(ctx context.Context, most int) ([]thread.Delivery, error)
-	// Listen calls wake when another node has made threads due, until ctx ends.
-	Listen(ctx context.Context, wake func())
+	// Listen calls wake when another node has made threads due, until ctx ends. It shows the others that node runs.
+	Listen(ctx context.Context, node string, wake func())
 }
 
 // Options are the queue's parts. Only Halted is optional.
@@ -61,9 +61,11 @@ type Queue struct {
 	woken chan struct{} // threads may be due
 	inbox *inbox
 	drain context.CancelFunc // ends the claiming of threads
-	steps sync.WaitGroup     // and the claiming goroutine
+	steps sync.WaitGroup     // running steps and the claiming goroutine
 	end   context.CancelFunc
 	ends  sync.WaitGroup
+	// unlisten ends Listen, which shows other nodes that this one runs: its last steps keep their leases until then.
+	unlisten context.CancelFunc
 	// failed is the last error of claiming threads; nil for success.
 	failed atomic.Pointer[error]
 }
@@ -82,9 +84,11 @@ func (q *Queue) Start(ctx context.Context) {
 	claiming, drain := context.WithCancel(ctx)
 	q.drain = drain
 	q.steps.Go(func() { q.claimThreads(claiming, ctx) })
+	listening, unlisten := context.WithCancel(context.WithoutCancel(ctx))
+	q.unlisten = unlisten
 	q.ends.Go(func() {
-		listen := func() { q.o.Store.Listen(ctx, q.wake) }
-		panics.Repeat(ctx, listen, func(e *panics.Error) { q.warn(ctx, e, "listening for notifications failed; it begins again") })
+		listen := func() { q.o.Store.Listen(listening, q.o.Node, q.wake) }
+		panics.Repeat(listening, listen, func(e *panics.Error) { q.warn(listening, e, "listening for notifications failed; it begins again") })
 	})
 	q.ends.Go(func() { q.sweep(ctx) })
 }
@@ -102,7 +106,9 @@ func (q *Queue) Stop(ctx context.Context) error {
 		return nil
 	}
 	q.end()
-	return errors.Join(await(ctx, &q.steps), await(ctx, &q.ends))
+	err := await(ctx, &q.steps)
+	q.unlisten()
+	return errors.Join(err, await(ctx, &q.ends))
 }
 
 func await(ctx context.Context, work *sync.WaitGroup) error {

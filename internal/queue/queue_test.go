@@ -52,7 +52,7 @@ func (r *rows) ClaimDeliveries(_ context.Context, most int) ([]thread.Delivery, 
 	return claimed, nil
 }
 
-func (r *rows) Listen(ctx context.Context, _ func()) { <-ctx.Done() }
+func (r *rows) Listen(ctx context.Context, _ string, _ func()) { <-ctx.Done() }
 
 func (r *rows) add(threads ...int) {
 	r.mu.Lock()
@@ -219,10 +219,43 @@ func TestStopCancelsStepsAndWaits(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if err := q.Stop(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a stop that ran out of time says %v", err)
+			t.Errorf("a stop that ran out of time returned %v", err)
 		}
 		if err := q.Stop(t.Context()); err != nil || !ended {
 			t.Errorf("stopped with %v; the step ended: %t", err, ended)
+		}
+	})
+}
+
+// listened records when Listen ended.
+type listened struct {
+	*rows
+	ended time.Time
+}
+
+func (l *listened) Listen(ctx context.Context, _ string, _ func()) {
+	<-ctx.Done()
+	l.ended = time.Now()
+}
+
+// TestStoppingNodeListensUntilItsStepsHaveEnded: Listen shows the other nodes that this one runs. Without it they would
+// take the threads whose work is being handed over.
+func TestStoppingNodeListensUntilItsStepsHaveEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listened{rows: &rows{threads: []int{1}}}
+		var handedOver time.Time
+		q := started(t, Options{Store: l, Step: func(ctx context.Context, _ thread.Lease, _ time.Time) error {
+			<-ctx.Done()
+			time.Sleep(12 * time.Second)
+			handedOver = time.Now()
+			return nil
+		}})
+		synctest.Wait()
+		if err := q.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if l.ended.Before(handedOver) {
+			t.Errorf("Listen ended %s before the step", handedOver.Sub(l.ended))
 		}
 	})
 }
@@ -235,22 +268,22 @@ func TestFailuresAreLoggedAndStopNothing(t *testing.T) {
 	}{
 		"a step that fails":         {step: func(context.Context) error { return errors.New("GitHub is down") }, want: "GitHub is down"},
 		"a step that panics":        {step: func(context.Context) error { panic("nil map") }, want: "nil map"},
-		"a step that is cut off":    {step: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
-		"a step that ends well":     {step: func(context.Context) error { return nil }},
+		"an interrupted step":       {step: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+		"a successful step":         {step: func(context.Context) error { return nil }},
 		"a database that is broken": {claim: errors.New("the disk is full"), want: "the disk is full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var said bytes.Buffer
+				var logged bytes.Buffer
 				r := &rows{threads: []int{1}, err: c.claim}
-				q := started(t, Options{Store: r, Workers: 2, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+				q := started(t, Options{Store: r, Workers: 2, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 					Step: func(ctx context.Context, _ thread.Lease, _ time.Time) error { return c.step(ctx) }})
 				time.Sleep(time.Millisecond)
 				if err := q.Stop(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if got := said.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
-					t.Errorf("it said %q", got)
+				if got := logged.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+					t.Errorf("logged %q", got)
 				}
 			})
 		})
@@ -277,21 +310,21 @@ func (p *panicking) ClaimDeliveries(ctx context.Context, most int) ([]thread.Del
 	return p.rows.ClaimDeliveries(ctx, most)
 }
 
-func (p *panicking) Listen(ctx context.Context, wake func()) {
+func (p *panicking) Listen(ctx context.Context, node string, wake func()) {
 	if p.listens.Add(1) == 1 {
 		panic("listen")
 	}
-	p.rows.Listen(ctx, wake)
+	p.rows.Listen(ctx, node, wake)
 }
 
 func TestPanicsInTheBackgroundStopNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said bytes.Buffer
+		var logged bytes.Buffer
 		var sweeps, steps, deliveries atomic.Int64
 		p := &panicking{rows: rows{threads: []int{1}, deliveries: []thread.Delivery{{GUID: "one"}}}}
 		started(t, Options{
 			Store:  p,
-			Logger: slog.New(slog.NewTextHandler(&said, nil)),
+			Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 			Step:   func(context.Context, thread.Lease, time.Time) error { steps.Add(1); return nil },
 			HandleDelivery: func(context.Context, thread.Delivery) error {
 				deliveries.Add(1)
@@ -311,11 +344,11 @@ func TestPanicsInTheBackgroundStopNothing(t *testing.T) {
 			}
 		}
 		for _, what := range []string{"claim", "deliveries", "listen", "sweep"} {
-			if !strings.Contains(said.String(), "the stack: "+what) {
+			if !strings.Contains(logged.String(), "the stack: "+what) {
 				t.Errorf("the log has no panic of %s", what)
 			}
 		}
-		if !strings.Contains(said.String(), "queue_test.go") {
+		if !strings.Contains(logged.String(), "queue_test.go") {
 			t.Error("the log has no stack")
 		}
 	})

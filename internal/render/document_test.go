@@ -12,36 +12,36 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestADocumentKeepsItsShape(t *testing.T) {
+func TestDocumentKeepsItsStructure(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"paragraphs":           {"One line.\nAnother.\n\nA second paragraph.", "One line.\nAnother.\n\nA second paragraph."},
-		"headings are small":   {"# Plan\n## Step one", "#### Plan\n#### Step one"},
-		"lists":                {"- one\n  - two\n1. three\n2) four", "- one\n  - two\n1. three\n2) four"},
-		"tabs":                 {"-\tone\n\t- two", "-    one\n    - two"},
-		"emphasis":             {"**Note:** this is *new*.", "**Note:** this is *new*."},
-		"inline code":          {"Run `go test ./...`, (`make`) and ``a `b` c``.", "Run `go test ./...`, (`make`) and ``` ``a `b` c`` ```."},
-		"paths":                {"I changed internal/a.go and b_test.go.", "I changed `internal/a.go` and `b_test.go`."},
-		"a long address":       {"https://example.com/" + strings.Repeat("a", 300), "`https://example.com/" + strings.Repeat("a", 300) + "`"},
-		"people and numbers":   {"Ask @olga about #12.", "Ask `@olga` about `#12`."},
-		"links and pictures":   {"See [here](http://x.y) ![](http://x.y/p.png)", "See `[here](http://x.y`) `![](http://x.y/p.png`)"},
-		"markup":               {"<details><summary>x</summary>", "`<details><summary>x</summary>`"},
-		"a quotation":          {"> as he said", "`>` as he said"},
-		"rules":                {"a\n---\n===", "a\n`---`\n`===`"},
-		"a code block":         {"Do:\n```go\nx := 1 // @a\n```\nThen.", "Do:\n```text\nx := 1 // @a\n```\nThen."},
-		"a block without end":  {"~~~\n<b>\n```", "````text\n<b>\n```\n````"},
-		"an empty block":       {"```\n```", "```text\n\n```"},
-		"a table":              {"| a | b |\n|---|---|\n| 1 | @c |\nend", "```text\n| a | b |\n|---|---|\n| 1 | @c |\n```\nend"},
-		"a command":            {"Comment /pawl retry now", "Comment `/pawl retry` now"},
-		"globs":                {"*.go and *.md, 2*3*4", "`*.go` and `*.md`, `2*3*4`"},
-		"an empty item":        {"words\n- ", "words\n`-`"},
-		"a task":               {"- [x] done", "- `[x]` done"},
-		"deep":                 {"- a\n" + strings.Repeat(" ", 40) + "x\nb\n    c", "- a\n" + strings.Repeat(" ", maxIndent) + "x\nb\nc"},
-		"nothing":              {" \n\n ", ""},
-		"dash that begins it":  {"-x", "`-x`"},
-		"number that ends it":  {"version\n1.", "version\n`1`."},
-		"backticks that hang":  {"a ` b", "a `` ` `` b"},
-		"hidden addresses":     {"www.evil.example and a:b@c.d", "`www.evil.example` and `a:b@c.d`"},
-		"definitions of links": {"[a]: http://x", "`[a]`: `http://x`"},
+		"paragraphs":            {"One line.\nAnother.\n\nA second paragraph.", "One line.\nAnother.\n\nA second paragraph."},
+		"headings are small":    {"# Plan\n## Step one", "#### Plan\n#### Step one"},
+		"lists":                 {"- one\n  - two\n1. three\n2) four", "- one\n  - two\n1. three\n2) four"},
+		"tabs":                  {"-\tone\n\t- two", "-    one\n    - two"},
+		"emphasis":              {"**Note:** this is *new*.", "**Note:** this is *new*."},
+		"inline code":           {"Run `go test ./...`, (`make`) and ``a `b` c``.", "Run `go test ./...`, (`make`) and ``` ``a `b` c`` ```."},
+		"paths":                 {"I changed internal/a.go and b_test.go.", "I changed `internal/a.go` and `b_test.go`."},
+		"a long address":        {"https://example.com/" + strings.Repeat("a", 300), "`https://example.com/" + strings.Repeat("a", 300) + "`"},
+		"users and numbers":     {"Ask @olga about #12.", "Ask `@olga` about `#12`."},
+		"links and pictures":    {"See [here](http://x.y) ![](http://x.y/p.png)", "See `[here](http://x.y`) `![](http://x.y/p.png`)"},
+		"markup":                {"<details><summary>x</summary>", "`<details><summary>x</summary>`"},
+		"a quote":               {"> as he said", "`>` as he said"},
+		"rules":                 {"a\n---\n===", "a\n`---`\n`===`"},
+		"a code block":          {"Do:\n```go\nx := 1 // @a\n```\nThen.", "Do:\n```text\nx := 1 // @a\n```\nThen."},
+		"an unterminated block": {"~~~\n<b>\n```", "````text\n<b>\n```\n````"},
+		"an empty block":        {"```\n```", "```text\n\n```"},
+		"a table":               {"| a | b |\n|---|---|\n| 1 | @c |\nend", "```text\n| a | b |\n|---|---|\n| 1 | @c |\n```\nend"},
+		"a command":             {"Comment /pawl retry now", "Comment `/pawl retry` now"},
+		"globs":                 {"*.go and *.md, 2*3*4", "`*.go` and `*.md`, `2*3*4`"},
+		"an empty item":         {"words\n- ", "words\n`-`"},
+		"a task":                {"- [x] done", "- `[x]` done"},
+		"deep":                  {"- a\n" + strings.Repeat(" ", 40) + "x\nb\n    c", "- a\n" + strings.Repeat(" ", maxIndent) + "x\nb\nc"},
+		"nothing":               {" \n\n ", ""},
+		"a dash at the start":   {"-x", "`-x`"},
+		"a number at the end":   {"version\n1.", "version\n`1`."},
+		"an unmatched backtick": {"a ` b", "a `` ` `` b"},
+		"hidden addresses":      {"www.evil.example and a:b@c.d", "`www.evil.example` and `a:b@c.d`"},
+		"definitions of links":  {"[a]: http://x", "`[a]`: `http://x`"},
 	} {
 		if diff := cmp.Diff(c.want, Document(c.in, 4000)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
@@ -49,15 +49,15 @@ func TestADocumentKeepsItsShape(t *testing.T) {
 	}
 }
 
-func TestAQuotationHasAMarkOnEachLine(t *testing.T) {
+func TestQuoteMarksEachLine(t *testing.T) {
 	want := "> One.\n>\n> ```text\n> a\n>\n> b\n> ```"
 	if diff := cmp.Diff(want, Quote("One.\n\n```\na\n\nb\n```", 4000)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// TestADocumentDoesNothing has GitHub's Markdown find nothing in it but words, lists, headings, emphasis and code.
-func TestADocumentDoesNothing(t *testing.T) {
+// To GitHub's Markdown a document contains only words, lists, headings, emphasis and code.
+func TestDocumentHasOnlyHarmlessMarkdown(t *testing.T) {
 	github := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 	piece := rapid.SampledFrom(append(strings.Split("\n|\n\n|    |- |1. |# |**|*|_|`|``|```\n|~~~|> |<b>|<!-- |-->|[a](http://x)|![a](b)|[a]: b\n|www.a.b|http://a.b|a@b.c|@olga|#1|| a ", "|"), "|", "|---|", "word", "é", "\u202e", "\\", "&lt;", "/pawl stop"))
 	rapid.Check(t, func(t *rapid.T) {

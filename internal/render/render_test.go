@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 
-func TestNothingInvisibleStays(t *testing.T) {
+func TestInvisibleCharactersAreRemoved(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\u3164\ufe0f<!-- pawl:status -->b":            "a<! -- pawl:status -->b",
 		"<!-\u200b-\u00a0pawl:end -->":                  "<! --\u00a0pawl:end -->",
@@ -31,9 +31,8 @@ func TestNothingInvisibleStays(t *testing.T) {
 	}
 }
 
-// A terminal shows nothing of what follows such a start. A report that did the
-// same would not show why the tests failed.
-func TestASequenceWithoutAnEndHidesNothing(t *testing.T) {
+// A terminal hides all text after such a start. A report that did the same would hide why the tests failed.
+func TestUnterminatedSequenceHidesNoText(t *testing.T) {
 	for _, start := range []string{"\x1b]0;title ", "\x1bP", "\x1b_", "\x1b^", "\x1bX", "\x1b[", "\x1b", "\u009d", "\u0090"} {
 		got := Clean("before\n" + start + "FAIL: test\nafter\n")
 		if !strings.HasPrefix(got, "before\n") || !strings.Contains(got, "AIL: test\nafter\n") {
@@ -42,7 +41,7 @@ func TestASequenceWithoutAnEndHidesNothing(t *testing.T) {
 	}
 }
 
-func TestCleanTextIsShortAndCleanAlready(t *testing.T) {
+func TestCleanedTextIsShortAndHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 50).Draw(t, "max")
 		raw := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
@@ -76,7 +75,7 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-func TestAHugeTextIsCutBetweenCharacters(t *testing.T) {
+func TestLongTextIsCutBetweenCharacters(t *testing.T) {
 	huge := strings.Repeat("語<é\x00", 200_000)
 	for _, got := range []string{Line(huge, 100), Block(huge, 100)} {
 		if utf8.RuneCountInString(got) != 100 || !strings.HasSuffix(got, "…") {
@@ -113,7 +112,7 @@ func TestWordsAndPathsStayReadable(t *testing.T) {
 	}
 }
 
-func TestNumbersAndTimesAreWrittenForPeople(t *testing.T) {
+func TestNumbersAndTimesAreReadable(t *testing.T) {
 	for want, got := range map[string]string{
 		"5h 12m left (until 14:03 UTC)":           Left(now, now.Add(5*time.Hour+12*time.Minute)),
 		"2d 3h left (until 2026-03-06 11:51 UTC)": Left(now, now.Add(51*time.Hour)),

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestASubjectDoesNothingAtGitHub(t *testing.T) {
+func TestSubjectIsInertOnGitHub(t *testing.T) {
 	for from, want := range map[string]string{
 		"fix: keep the port":                                  "fix: keep the port",
 		"Fixes #12 and closes acme/widgets#3":                 "Fixes 12 and closes acme/widgets 3",
@@ -44,7 +44,7 @@ func TestNoTextMakesASubjectDangerous(t *testing.T) {
 	})
 }
 
-func TestInertTextsMayBecomeTheMessageOfACommit(t *testing.T) {
+func TestInertTextIsSafeInCommitMessages(t *testing.T) {
 	for from, want := range map[string]string{
 		"Fixes #12, closes acme/widgets#3":                    "Fixes  12, closes acme/widgets 3",
 		"closes https://github.com/acme/widgets/issues/4":     "closes https://github.com/acme/widgets/issues 4",

@@ -13,10 +13,10 @@ import (
 
 type entry struct {
 	thread.Event
-	// Echo means that a wrapper reported the remark. After policy has stopped, it may concern the attempts that
-	// policy prevents.
+	// Echo means that a wrapper reported the remark. After policy has stopped, the remark may concern the
+	// attempts that policy prevents.
 	Echo bool
-	// Untimed means that the recording has no time for it; At only gives the order.
+	// Untimed means that the recording has no time for the event; At only gives the order.
 	Untimed bool
 }
 

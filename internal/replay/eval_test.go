@@ -16,7 +16,7 @@ import (
 func TestEvalReplay(t *testing.T) {
 	const corpora = "../../../shared/corpora"
 	if _, err := os.Stat(corpora); err != nil {
-		t.Skipf("the evaluation data is not here: %v", err)
+		t.Skipf("the evaluation data is missing: %v", err)
 	}
 	known := map[string]string{
 		"hm729-rapid-loop-section.txt":      "stopped after 3, usage_limit_breaker, 7 of 10 avoided, 10 limits",
@@ -44,10 +44,10 @@ func TestEvalReplay(t *testing.T) {
 			}
 			r := reportReplay(out, rec)
 			lines := outline(r)
-			told := lines[len(lines)-1]
-			t.Logf("%-40s %s, %d s saved", name, told, r.AvoidedSeconds)
-			if want, ok := known[name]; ok && !strings.HasPrefix(told, want) {
-				t.Errorf("%s: %s, want %s", name, told, want)
+			summary := lines[len(lines)-1]
+			t.Logf("%-40s %s, %d s saved", name, summary, r.AvoidedSeconds)
+			if want, ok := known[name]; ok && !strings.HasPrefix(summary, want) {
+				t.Errorf("%s: %s, want %s", name, summary, want)
 			}
 			stopped := slices.ContainsFunc(r.Attempts, func(a replayAttempt) bool { return a.Avoided && a.Decision != "done" })
 			if folder == "healthy" && (stopped || r.UsageLimitAttempts > 0) {

@@ -65,7 +65,7 @@ func readFile(file, cli string, open Opener, rec *recording) error {
 	return readTranscript(b, cli, rec)
 }
 
-// NotUnderstood explains why input is no recording.
+// NotUnderstood says why input is not a recording.
 type NotUnderstood string
 
 func (e NotUnderstood) Error() string { return string(e) }
@@ -98,7 +98,7 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	return b, start, nil
 }
 
-// Unwrap returns the agent's output in a wrapper's log, one JSON object per line. Other input is unchanged.
+// Unwrap takes the agent's output from a wrapper's log, one JSON object per line. Other input is unchanged.
 func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	if _, ok := isWrapper(start); !ok {
 		return b
@@ -208,7 +208,7 @@ func readTranscript(r io.Reader, cli string, rec *recording) error {
 	if started.IsZero() {
 		rec.note("The transcripts contain no times.")
 	}
-	// A transcript does not tell why it was started. A user's request is the weakest assumption.
+	// A transcript does not say why the run started. A user's request is the weakest assumption.
 	rec.remark(started, false, "a transcript of "+cli)
 	rec.attempt("", started, ended, report)
 	return err

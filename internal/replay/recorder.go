@@ -52,9 +52,9 @@ func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 
 const maxRemark = 500
 
-func (r *recording) remark(at time.Time, echo bool, said string) {
+func (r *recording) remark(at time.Time, echo bool, text string) {
 	r.add(thread.KindFeedback, at, echo, thread.Feedback{
-		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: render.Line(said, maxRemark), Text: render.Line(said, maxRemark),
+		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: render.Line(text, maxRemark), Text: render.Line(text, maxRemark),
 	})
 }
 

@@ -26,7 +26,7 @@ func trails(names ...string) []string {
 	return names
 }
 
-// opens opens files; - is stdin.
+// opens opens a file; - is standard input.
 func opens(stdin io.Reader) Opener {
 	return func(name string) (io.ReadCloser, error) {
 		if name == "-" {
@@ -45,7 +45,7 @@ func replayed(t *testing.T, cfg config.Server, stdin string, files ...string) Re
 	return r
 }
 
-// outline is a report with one line for each attempt.
+// outline formats a report with one line per attempt.
 func outline(r Report) []string {
 	var lines []string
 	for _, a := range r.Attempts {
@@ -90,13 +90,13 @@ func TestReplayFindsWherePolicyStops(t *testing.T) {
 			"1 unverified: done by done",
 			"not stopped, done, 0 of 1 avoided, 0 limits, 5 mentions",
 		}},
-		{"three healthy runs with indented objects and one cut in two", trails("healthy-claude.log"), []string{
+		{"three healthy runs, with indented objects and one cut in two", trails("healthy-claude.log"), []string{
 			"1 unverified: attempt by feedback",
 			"2 unverified: attempt by feedback",
 			"3 unverified: done by done",
 			"not stopped, done, 0 of 3 avoided, 0 limits, 0 mentions",
 		}},
-		{"a limit of a fork that tells it in its log", trails("fork-limit.log"), []string{
+		{"a limit in the log of a fork", trails("fork-limit.log"), []string{
 			"1 usage_limit: stop by usage_limit",
 			"stopped after 1, usage_limit, 0 of 1 avoided, 1 limits, 0 mentions",
 		}},
@@ -126,11 +126,11 @@ func TestReplayCountsAvoidedTime(t *testing.T) {
 	}
 	limit := replayed(t, config.Default(), "", trails("fork-limit.log")...).Attempts[0]
 	if !strings.Contains(strings.Join(limit.Reasons, " "), "resets at 2031-03-04T10:00:05Z") {
-		t.Errorf("reasons %q, want the reset that the provider's headers told", limit.Reasons)
+		t.Errorf("reasons %q, want the reset from the provider's headers", limit.Reasons)
 	}
 }
 
-func TestReplayPrintsTheContractsObject(t *testing.T) {
+func TestReplayPrintsTheDocumentedObject(t *testing.T) {
 	out, err := json.Marshal(replayed(t, config.Default(), "", trails("usage-limit-loop.log")...))
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +212,6 @@ func TestReplayPrintsText(t *testing.T) {
 		t.Errorf("summary %q, want %q", got, want)
 	}
 	if !strings.HasPrefix(lines[4], "4–6 ") {
-		t.Errorf("row %q, want one row for what was avoided for one reason", lines[4])
+		t.Errorf("row %q, want one row per reason", lines[4])
 	}
 }

@@ -17,7 +17,7 @@ type Report struct {
 	RecordedAttempts int             `json:"recorded_attempts"`
 	// StoppedAfter is the attempt after which policy would have stopped for good; null for none.
 	StoppedAfter    *int        `json:"stopped_after"`
-	Rule            policy.Rule `json:"rule"` // of the last decision
+	Rule            policy.Rule `json:"rule"` // rule of the last decision
 	AvoidedAttempts int         `json:"avoided_attempts"`
 	// AvoidedSeconds is the recorded time from each stop to the next attempt that policy would have started, else to
 	// the recording's end.

@@ -78,7 +78,7 @@ func (f *apiFailure) event(o gjson.Result) []byte {
 	if !f.At.IsZero() {
 		at = f.At.UnixMilli()
 	}
-	out, _ := json.Marshal(map[string]any{ // always encodes
+	out, _ := json.Marshal(map[string]any{ // never fails
 		"type": "error", "timestamp": at, "sessionID": "",
 		"error": map[string]any{"name": o.Get("errorType").String(), "data": data},
 	})

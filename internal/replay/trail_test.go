@@ -163,15 +163,15 @@ func TestReplayLeavesItsRecording(t *testing.T) {
 
 func TestBrokenTrailIsRefusedWithItsLine(t *testing.T) {
 	good := `{"seq":1,"kind":"feedback","at":"2031-03-04T08:00:00Z","data":{}}`
-	for trail, says := range map[string]string{
+	for trail, words := range map[string]string{
 		good + "\nnot JSON\n":     "line 2",
 		good + "\n" + good + "\n": "line 2: event 1 comes after event 1",
 		good + "\n" + `{"seq":2,"kind":"attempt_ended","at":"2031-03-04T08:00:00Z","data":{"n":1}}` + "\n": "attempt 1 ended without a start",
 		good + "\n" + `{"seq":2,"kind":"feedback","at":"2031-03-04T08:00:00Z","data":[]}` + "\n":           "event 2 (feedback)",
 	} {
 		_, err := Files(config.Default(), "", []string{"-"}, opens(strings.NewReader(trail)))
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", trail, err, says)
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", trail, err, words)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type wrapped struct {
 	whole   bool
 	session string
 	events  int
-	over    bool // it had its final event
+	over    bool // the run had its final event
 	failure apiFailure
 	text    render.End // output that is not JSON
 }
@@ -91,29 +91,29 @@ func (w *wrapper) cut() {
 
 // mark handles a line about the wrapper's own acts; false for other lines.
 func (w *wrapper) mark(line []byte) bool {
-	said := spoken(line)
+	text := spoken(line)
 	if w.bullets {
 		if item, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("•")); ok {
 			w.rec.remark(w.now, true, string(bytes.TrimSpace(item)))
 			return true
 		}
-		w.bullets = len(said) == 0
+		w.bullets = len(text) == 0
 	}
-	if m := executing.FindStringSubmatch(said); m != nil {
+	if m := executing.FindStringSubmatch(text); m != nil {
 		w.cut()
 		w.begin(render.Line(strings.ToLower(strings.TrimSpace(m[1])), maxBackend))
 		return true
 	}
 	switch {
-	case strings.HasPrefix(said, "Streaming output:"):
+	case strings.HasPrefix(text, "Streaming output:"):
 		w.cut()
 		w.streams()
-	case completed.MatchString(said):
+	case completed.MatchString(text):
 		w.cut()
 		w.end()
-	case strings.HasPrefix(said, "FEEDBACK DETECTED"):
+	case strings.HasPrefix(text, "FEEDBACK DETECTED"):
 		w.bullets = true
-	case strings.HasPrefix(said, "Raw command executed:"):
+	case strings.HasPrefix(text, "Raw command executed:"):
 		if w.busy { // a user, or something outside the log, restarted the wrapper
 			w.end()
 			w.rec.remark(w.now, false, "the wrapper was started again")

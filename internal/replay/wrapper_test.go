@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// pieces returns the objects in lines, and how many lines belonged to one.
+// pieces returns the objects in lines, and the number of lines that belonged to one.
 func pieces(lines ...string) (whole []string, took int) {
 	var o objects
 	for _, l := range lines {
@@ -38,7 +38,7 @@ func TestObjectsAreJoinedFromLines(t *testing.T) {
 		{"cut in a string", []string{`{"a":"one `, ` two \"`, `three"}`}, []string{`{"a":"one  two \"three"}`}},
 		{"cut at an escape", []string{`{"a":"one\`, `"two"}`}, []string{`{"a":"one\"two"}`}},
 		{"braces in strings", []string{`{"a":"}{"}`, `{"b":"[\\"}`}, []string{`{"a":"}{"}`, `{"b":"[\\"}`}},
-		{"the wrapper's word in between", []string{`{"a":`, "📌 Session ID: 1", `1}`}, []string{`{"a":1}`}},
+		{"the wrapper's output in between", []string{`{"a":`, "📌 Session ID: 1", `1}`}, []string{`{"a":1}`}},
 		{"never complete", []string{`{"a":[`}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -94,13 +94,13 @@ func TestRunsAreSeparatedByStructure(t *testing.T) {
 		runs int
 	}{
 		"by the stream alone":             {wrapperLog(a, spoke, wentWell, b, spoke, wentWell), 2},
-		"the same session goes on":        {wrapperLog(a, spoke, wentWell, a, spoke, wentWell), 2},
-		"told twice in one run":           {wrapperLog(a, a, spoke, wentWell), 1},
-		"cut off and begun again":         {wrapperLog(a, spoke, b, spoke, wentWell), 2},
+		"the same session continues":      {wrapperLog(a, spoke, wentWell, a, spoke, wentWell), 2},
+		"reported twice in one run":       {wrapperLog(a, a, spoke, wentWell), 1},
+		"cut off and restarted":           {wrapperLog(a, spoke, b, spoke, wentWell), 2},
 		"by the wrapper's words":          {wrapperLog("🤖 Executing Codex: X", "▶️ Streaming output:", a, spoke, "✅ Codex command completed", "🤖 Executing Codex: X", "▶️ Streaming output:", b, spoke), 2},
 		"a program that printed no event": {wrapperLog("🤖 Executing Codex: X", "▶️ Streaming output:", "codex: command not found", "✅ Codex command completed"), 1},
 		"only the end of a run":           {wrapperLog(spoke, wentWell, "✅ Codex command completed"), 0},
-		"what follows the end":            {wrapperLog(a, spoke, wentWell, "✅ Codex command completed", spoke), 1},
+		"events after the end":            {wrapperLog(a, spoke, wentWell, "✅ Codex command completed", spoke), 1},
 		"an object that breaks off":       {wrapperLog(a, `{"type":"item.completed","item":{"id":"item_0","text":"half`, b, spoke, wentWell), 2},
 	} {
 		if got := replayed(t, config.Default(), tc.log, "-").RecordedAttempts; got != tc.runs {
@@ -109,7 +109,7 @@ func TestRunsAreSeparatedByStructure(t *testing.T) {
 	}
 }
 
-func TestWrapperRestartIsNoFeedback(t *testing.T) {
+func TestWrapperRestartIsNotFeedback(t *testing.T) {
 	runs := func(between ...string) []string {
 		lines := []string{fmt.Sprintf(began, "a"), spoke, wentWell, "✅ Codex command completed"}
 		return append(append(lines, between...), fmt.Sprintf(began, "b"), spoke, wentWell)
@@ -121,7 +121,7 @@ func TestWrapperRestartIsNoFeedback(t *testing.T) {
 		"uncommitted changes":      {[]string{"🔄 AUTO-RESTART: Uncommitted changes detected", "   • ?? prompt.txt"}, 1},
 		"feedback":                 {[]string{"  📢 FEEDBACK DETECTED!", "     • New comments on the pull request: 1 "}, 0},
 		"feedback without an item": {[]string{"  📢 FEEDBACK DETECTED!", "🔄 Restarting:"}, 1},
-		"started again":            {[]string{"🔧 Raw command executed:", "  mill"}, 0},
+		"restarted":                {[]string{"🔧 Raw command executed:", "  mill"}, 0},
 	} {
 		r := replayed(t, config.Default(), wrapperLog(runs(tc.between...)...), "-")
 		if r.RecordedAttempts != 2 || r.AvoidedAttempts != tc.avoided {
@@ -147,7 +147,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestLongLogsNeedLittleMemory(t *testing.T) {
+func TestLongLogsUseLittleMemory(t *testing.T) {
 	needs.All(t, "it reads 66 MiB")
 	start := wrapperLog("🤖 Executing Codex: X", fmt.Sprintf(began, "a"), `{"type":"turn.started"}`)
 	item := wrapperLog(`{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"cat f","aggregated_output":"` + strings.Repeat("output ", 2000) + `","exit_code":0,"status":"completed"}}`)
@@ -167,7 +167,7 @@ func TestLongLogsNeedLittleMemory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := after.Sys - before.Sys; after.Sys > before.Sys && grown > 32<<20 {
-		t.Errorf("66 MiB of log, of which a line has 64, took %d MiB of memory", grown>>20)
+		t.Errorf("66 MiB of log with a line of 64 MiB took %d MiB of memory", grown>>20)
 	}
 	if n := len(rec.entries); n != 3 {
 		t.Errorf("%d events, want a remark and one attempt", n)

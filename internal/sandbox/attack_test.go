@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attackCommand is the first argument with which this test is an attacker.
+// attackCommand is the first argument that turns this test binary into an attacker.
 const attackCommand = "attack"
 
-// attack reaches its aim, or says why not.
+// attack runs an attack and returns why it failed, or nil if it succeeded.
 func attack(name string) error {
-	runtime.LockOSThread() // a tracer is a thread
+	runtime.LockOSThread() // the tracer is a thread
 	sys := func(number uintptr, args ...uintptr) error {
 		args = append(args, 0, 0, 0, 0, 0, 0)
 		if _, _, errno := unix.Syscall6(number, args[0], args[1], args[2], args[3], args[4], args[5]); errno != 0 {
@@ -36,7 +36,7 @@ func attack(name string) error {
 	}
 	var room [4096]byte
 	at := uintptr(unsafe.Pointer(&room))
-	// A child that is made ends at once; its status tells nothing.
+	// A new child exits at once. Its status is ignored.
 	child := func(number uintptr, args ...uintptr) error {
 		args = append(args, 0, 0, 0, 0, 0)
 		pid, _, errno := unix.RawSyscall6(number, args[0], args[1], args[2], args[3], args[4], 0)
@@ -62,7 +62,7 @@ func attack(name string) error {
 	case "io_uring":
 		return sys(unix.SYS_IO_URING_SETUP, 1, at)
 	case "userfaultfd":
-		return sys(unix.SYS_USERFAULTFD, 1) // only of user mode
+		return sys(unix.SYS_USERFAULTFD, 1) // user mode only
 	case "bpf":
 		*(*[4]uint32)(unsafe.Pointer(&room)) = [4]uint32{unix.BPF_MAP_TYPE_ARRAY, 4, 4, 1}
 		return sys(unix.SYS_BPF, unix.BPF_MAP_CREATE, at, 72)
@@ -95,7 +95,7 @@ func attack(name string) error {
 		return socket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)
 	case "netlink":
 		return socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC)
-	case "netlink, high bits": // of which the kernel looks at the lower half only
+	case "netlink, high bits": // the kernel reads only the lower half
 		return sys(unix.SYS_SOCKET, 1<<32|unix.AF_NETLINK, unix.SOCK_RAW, 1<<32|unix.NETLINK_GENERIC)
 	case "routes":
 		return socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
@@ -110,11 +110,11 @@ func attack(name string) error {
 	return attackOnFiles(name)
 }
 
-// attackOnFiles does so where more than a call is needed.
+// attackOnFiles runs attacks that need more than one system call.
 func attackOnFiles(name string) error {
 	var room [4096]byte
 	switch name {
-	case "hold 1": // a child of it stops the first process for as long as it lives
+	case "hold 1": // a child stops the first process while the child lives
 		self, _ := os.Executable()
 		cmd := exec.Command(self, attackCommand, "holder")
 		out, err := cmd.StdoutPipe()
@@ -158,7 +158,7 @@ func attackOnFiles(name string) error {
 			_, err = f.ReadAt(room[:16], int64(from))
 		}
 		return err
-	case "32 bits": // getpid by the other table of calls
+	case "32 bits": // getpid through the 32-bit system call table
 		file := filepath.Join(os.TempDir(), "elf32")
 		if err := os.WriteFile(file, elf32, 0o755); err != nil {
 			return err
@@ -185,12 +185,12 @@ func attackOnFiles(name string) error {
 	return fmt.Errorf("no attack is called %s", name)
 }
 
-// elf32 is the smallest program for 32 bits of x86: exit(0).
+// elf32 is a minimal 32-bit x86 program: exit(0).
 var elf32 = append([]byte("\x7fELF\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x03\x00\x01\x00\x00\x00\x54\x80\x04\x08\x34\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x34\x00\x20\x00\x01\x00\x00\x00\x00\x00\x00\x00"),
 	[]byte("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x80\x04\x08\x00\x80\x04\x08\x60\x00\x00\x00\x60\x00\x00\x00\x05\x00\x00\x00\x00\x10\x00\x00"+
 		"\x31\xdb\x31\xc0\x40\xcd\x80\x90\x90\x90\x90\x90")...)
 
-// barely is a command in namespaces of bubblewrap's without the other walls.
+// barely returns a command in bubblewrap's namespaces without the other protections.
 func barely(args ...string) *exec.Cmd {
 	return exec.Command("bwrap", append([]string{"--unshare-user", "--unshare-pid", "--uid", insideID, "--gid", insideID, "--cap-drop", "ALL", "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
 		"--"}, args...)...)
@@ -204,7 +204,7 @@ func TestAttacksOnTheKernelFail(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		without string // what lacks the wall and lets the attack reach its aim
+		without string // the environment without the protection, where the attack succeeds
 	}{
 		{"add_key", "bwrap"}, {"io_uring", "bwrap"}, {"userfaultfd", "bwrap"}, {"perf", "bwrap"}, {"bpf", "root"}, {"open_by_handle_at", "root"},
 		{"ptrace 1", "bwrap"}, {"memory of 1", "bwrap"}, {"read /proc/1/mem", "bwrap"},
@@ -217,40 +217,40 @@ func TestAttacksOnTheKernelFail(t *testing.T) {
 			if c.without == "root" {
 				control = exec.Command(self, attackCommand, c.name)
 			}
-			said, err := control.CombinedOutput()
+			output, err := control.CombinedOutput()
 			switch {
 			case err != nil && c.without == "root" && os.Geteuid() != 0:
-				t.Logf("an ordinary user cannot do it anyway: %s", said)
-			case err != nil && slices.ContainsFunc([]error{unix.ENOENT, unix.ENOSYS, unix.EAFNOSUPPORT}, func(e error) bool { return strings.Contains(string(said), e.Error()) }):
-				t.Skipf("this kernel lacks what is attacked: %s", said)
+				t.Logf("an ordinary user cannot do it anyway: %s", output)
+			case err != nil && slices.ContainsFunc([]error{unix.ENOENT, unix.ENOSYS, unix.EAFNOSUPPORT}, func(e error) bool { return strings.Contains(string(output), e.Error()) }):
+				t.Skipf("this kernel lacks the attacked feature: %s", output)
 			case err != nil:
-				t.Errorf("without the wall it should reach its aim: %v %s", err, said)
+				t.Errorf("the attack should succeed without the protection: %v %s", err, output)
 			}
 			spec := script(t, "")
 			spec.Argv, spec.Env, spec.Network = []string{self, attackCommand, c.name}, append(spec.Env, "TMPDIR="+spec.Dir), answering(29401)
 			if out, stderr, exit, err := run(t, s, spec); err != nil || exit.Code == 0 {
-				t.Errorf("it reached its aim: %q %q %+v %v", out, stderr, exit, err)
+				t.Errorf("the attack succeeded: %q %q %+v %v", out, stderr, exit, err)
 			} else {
 				t.Logf("%s", bytes.TrimSpace([]byte(stderr)))
 			}
 		})
 	}
-	for _, name := range []string{"routes", "ptrace own"} { // which programs need
+	for _, name := range []string{"routes", "ptrace own"} { // programs need these calls
 		spec := script(t, "")
 		spec.Argv, spec.Network = []string{self, attackCommand, name}, answering(29401)
 		shell(t, s, spec)
 	}
 }
 
-// TestKeysOfWhoeverStartedPawlAreNotThePrograms runs itself with a key in its keyring.
-func TestKeysOfWhoeverStartedPawlAreNotThePrograms(t *testing.T) {
+// The test runs itself with a key in its keyring.
+func TestProgramsCannotReadThePawlUsersKeyring(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if os.Getenv("TEST_PAWL_KEY") == "" {
 		in(t, Auto)
-		runtime.LockOSThread() // whose keyring the child inherits; the thread ends with the test
+		runtime.LockOSThread() // the child inherits the thread's keyring; the thread ends with the test
 		if _, err := unix.KeyctlJoinSessionKeyring(""); err != nil {
 			t.Skipf("this kernel lacks keyrings: %v", err)
 		}
@@ -265,9 +265,9 @@ func TestKeysOfWhoeverStartedPawlAreNotThePrograms(t *testing.T) {
 		return
 	}
 	if out, err := barely(self, attackCommand, "key").CombinedOutput(); err != nil {
-		t.Errorf("without the wall it should be read: %v %s", err, out)
+		t.Errorf("the key should be readable without the protection: %v %s", err, out)
 	}
-	for name, s := range map[string]*Sandbox{"not permitted": walled(t), "key not available": in(t, None)} { // none has the new keyring alone
+	for name, s := range map[string]*Sandbox{"not permitted": walled(t), "key not available": in(t, None)} { // mode none only gets a new keyring
 		spec := script(t, "")
 		spec.Argv = []string{self, attackCommand, "key"}
 		if _, stderr, exit, err := run(t, s, spec); err != nil || exit.Code == 0 || !strings.Contains(stderr, name) && !strings.Contains(stderr, "has been revoked") {
@@ -276,9 +276,8 @@ func TestKeysOfWhoeverStartedPawlAreNotThePrograms(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatStopsItsFirstProcessHoldsNoPlace has a child of the agent trace bubblewrap's process, which without the
-// walls holds the sandbox although the agent is over.
-func TestAnAgentThatStopsItsFirstProcessHoldsNoPlace(t *testing.T) {
+// A child of the agent traces bubblewrap's process. Without the protections the sandbox would then outlive the agent.
+func TestStoppedSandboxInitStillEnds(t *testing.T) {
 	s := walled(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -293,14 +292,14 @@ func TestAnAgentThatStopsItsFirstProcessHoldsNoPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	said := make([]byte, 5)
-	if _, err := out.Read(said); string(said) != "over\n" {
-		t.Fatalf("without the walls it should be held: %q %v", said, err)
+	line := make([]byte, 5)
+	if _, err := out.Read(line); string(line) != "over\n" {
+		t.Fatalf("the attack should succeed without the protections: %q %v", line, err)
 	}
 	go func() { ended <- control.Wait() }()
 	select {
 	case err := <-ended:
-		t.Errorf("without the walls it should go on: %v", err)
+		t.Errorf("the sandbox should continue without the protections: %v", err)
 	case <-time.After(time.Second):
 	}
 	_ = control.Process.Kill()
@@ -315,7 +314,7 @@ func TestAnAgentThatStopsItsFirstProcessHoldsNoPlace(t *testing.T) {
 		select {
 		case <-p.done:
 		case <-time.After(20 * time.Second):
-			t.Fatal("its place is held")
+			t.Fatal("the sandbox did not end")
 		}
 		if exit, err := p.Wait(); err != nil || !kill && exit.Code != 3 {
 			t.Errorf("%+v, %v", exit, err)
@@ -323,8 +322,8 @@ func TestAnAgentThatStopsItsFirstProcessHoldsNoPlace(t *testing.T) {
 	}
 }
 
-// TestTheSecondWallHoldsAlone has the kernel refuse to write where nothing but landlock forbids it.
-func TestTheSecondWallHoldsAlone(t *testing.T) {
+// Only landlock forbids these writes and signals.
+func TestLandlockAloneProtectsFilesAndProcesses(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"may", "not"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
@@ -342,7 +341,7 @@ func TestTheSecondWallHoldsAlone(t *testing.T) {
 	out, _ := inside.Output()
 	plain, err := exec.Command(command[0], command[1:]...).Output()
 	if want := "wrote may\nwrote not\nread\nsignals\n"; err != nil || string(plain) != want {
-		t.Errorf("without the wall: %q %v", plain, err)
+		t.Errorf("without landlock: %q %v", plain, err)
 	}
 	if bytes.HasPrefix(out, plain) {
 		t.Skip("this kernel lacks landlock")

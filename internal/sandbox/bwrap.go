@@ -25,7 +25,7 @@ const (
 // insideHosts resolves localhost in both families, and the host itself.
 const insideHosts = "127.0.0.1\tlocalhost " + insideHost + "\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
-// hosts returns /etc/hosts inside. Programs on the host's network also see its entries.
+// hosts returns /etc/hosts inside. Programs on the host's network also see the host's entries.
 func (spec Spec) hosts() string {
 	if spec.Network != nil {
 		return insideHosts
@@ -65,7 +65,7 @@ func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Pr
 	if err == nil && spec.Network != nil {
 		args = append(args, "--unshare-net")
 		if !s.networks {
-			err = errors.New("this sandbox gives no program a network of its own")
+			err = errors.New("this sandbox cannot give programs their own networks")
 		}
 	}
 	if err == nil && s.program != nil {
@@ -160,7 +160,7 @@ func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args
 	return command, args, nil
 }
 
-// hostMounts mounts the host's parts for programs without a root.
+// hostMounts mounts parts of the host for programs without a root.
 func hostMounts() []string {
 	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, dir := range usrHidden {

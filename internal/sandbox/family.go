@@ -139,7 +139,7 @@ func killAll(find func() []int) int {
 
 func signal(pid int, sig syscall.Signal) {
 	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Signal(sig) // gone, or another user's
+		_ = p.Signal(sig) // fails if the process is gone or another user's
 		_ = p.Release()
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets the test binary be a Pawl that is killed: see below.
+// TestMain lets the test binary act as a Pawl that is killed; see victim.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == InsideCommand {
 		fmt.Fprintln(os.Stderr, Inside(os.Args[2:]))
@@ -36,14 +36,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tag makes a number of seconds to sleep that no other process sleeps, by which
-// a test finds its processes from outside of the sandbox.
+// tag returns a unique number of seconds to sleep. A test finds its processes by it from outside the sandbox.
 func tag(t *testing.T, n int) string {
 	t.Helper()
 	return fmt.Sprintf("%d.%d", 100000+n, time.Now().UnixNano())
 }
 
-// alive counts the live processes with text among their arguments.
+// alive counts the live sleep processes with text as their argument.
 func alive(t *testing.T, text string) int {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -52,7 +51,7 @@ func alive(t *testing.T, text string) int {
 	}
 	n := 0
 	for _, dir := range dirs {
-		// A dead process that nobody waited for has no arguments any more.
+		// A zombie process has no arguments.
 		b, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err == nil && strings.Contains(string(b), "sleep\x00"+text) {
 			n++
@@ -61,8 +60,7 @@ func alive(t *testing.T, text string) int {
 	return n
 }
 
-// family of children, each detached in another way, with one sleep each. The
-// script waits until all of them run before it says so.
+// detach starts children that are detached in different ways and sleep.
 const detach = `
 	sleep $TAG &
 	setsid sleep $TAG &
@@ -73,7 +71,7 @@ const detach = `
 // detached is the number of sleeps that detach starts.
 const detached = 5
 
-// started starts a script and returns when it has written "ready".
+// started starts a script and returns once it has printed "ready".
 func started(t *testing.T, s *Sandbox, spec Spec) (*Process, *bufio.Reader) {
 	t.Helper()
 	p, err := s.Start(t.Context(), spec)
@@ -83,13 +81,12 @@ func started(t *testing.T, s *Sandbox, spec Spec) (*Process, *bufio.Reader) {
 	go io.Copy(io.Discard, p.Stderr())
 	out := bufio.NewReader(p.Stdout())
 	if line, err := out.ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the script says %q, %v", line, err)
+		t.Fatalf("the script printed %q, %v", line, err)
 	}
 	return p, out
 }
 
-// waitAlive waits until n processes of the tag live; the test's own deadline
-// bounds it.
+// waitAlive waits until n processes of the tag live, or until the test's deadline.
 func waitAlive(t *testing.T, tag string, n int) {
 	t.Helper()
 	for alive(t, tag) != n {
@@ -109,7 +106,7 @@ func TestKillEndsEveryDescendant(t *testing.T) {
 		waitAlive(t, name, detached)
 		p.Kill()
 		if n := alive(t, name); n != 0 {
-			t.Errorf("%d processes live on", n)
+			t.Errorf("%d processes survived", n)
 		}
 		if _, err := io.Copy(io.Discard, out); err != nil {
 			t.Error(err)
@@ -117,11 +114,11 @@ func TestKillEndsEveryDescendant(t *testing.T) {
 		if exit, err := p.Wait(); err != nil || exit.Signal == "" {
 			t.Errorf("%+v, %v", exit, err)
 		}
-		p.Kill() // again is nothing
+		p.Kill() // a second kill has no effect
 	})
 }
 
-func TestNothingOutlivesAProgramThatEnds(t *testing.T) {
+func TestDescendantsEndWithTheProgram(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		name := tag(t, 2)
 		spec := script(t, detach+"echo ready; read go < gate; exit 3")
@@ -142,12 +139,12 @@ func TestNothingOutlivesAProgramThatEnds(t *testing.T) {
 			t.Errorf("%+v, %v", exit, err)
 		}
 		if n := alive(t, name); n != 0 {
-			t.Errorf("%d processes live on", n)
+			t.Errorf("%d processes survived", n)
 		}
 	})
 }
 
-func TestBubblewrapLosesNotEvenAProcessThatScrubbedItsEnvironment(t *testing.T) {
+func TestBubblewrapKillsProcessesWithoutTheMarker(t *testing.T) {
 	s := in(t, Auto)
 	name := tag(t, 3)
 	p, _ := started(t, s, script(t, "(setsid env -i /bin/sh -c '/bin/sleep "+name+" & /bin/sleep "+name+"' &); echo ready; sleep 1000"))
@@ -156,11 +153,11 @@ func TestBubblewrapLosesNotEvenAProcessThatScrubbedItsEnvironment(t *testing.T) 
 	}
 	p.Kill()
 	if n := alive(t, name); n != 0 {
-		t.Errorf("%d processes live on", n)
+		t.Errorf("%d processes survived", n)
 	}
 }
 
-func TestAProgramMayEndInGoodOrder(t *testing.T) {
+func TestProgramGetsTimeToExit(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		p, out := started(t, s, script(t, `trap 'echo saved; exit 5' TERM; echo ready; while :; do sleep 0.05; done`))
 		p.Kill()
@@ -174,7 +171,7 @@ func TestAProgramMayEndInGoodOrder(t *testing.T) {
 	})
 }
 
-func TestAProgramThatIgnoresTheSignalDiesToo(t *testing.T) {
+func TestProgramThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		p, _ := started(t, s, script(t, `trap "" TERM INT HUP; echo ready; while :; do sleep 0.1; done`))
 		p.Kill()
@@ -183,12 +180,11 @@ func TestAProgramThatIgnoresTheSignalDiesToo(t *testing.T) {
 		}
 	})
 	if grace+dying >= 5*time.Second {
-		t.Error("a stopped program may take longer than the 5 s that are promised")
+		t.Error("a killed program may take longer than the promised 5 s")
 	}
 }
 
-// victim is a Pawl that starts a program with detached children, says so, and
-// waits for its end.
+// victim is a Pawl that starts a program with detached children, prints the program's output and waits for its end.
 func victim(mode Mode) {
 	ctx := context.Background()
 	s, err := New(ctx, mode)
@@ -210,8 +206,7 @@ func victim(mode Mode) {
 	os.Exit(1)
 }
 
-// killedPawl runs a victim, kills it without warning, and returns the tag of
-// what it had started.
+// killedPawl runs a victim, kills it with SIGKILL and returns the tag of its processes.
 func killedPawl(t *testing.T, mode Mode, id string, env ...string) string {
 	t.Helper()
 	name := tag(t, 4)
@@ -232,14 +227,14 @@ func killedPawl(t *testing.T, mode Mode, id string, env ...string) string {
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	stdout.Close() // Wait would wait for the orphans that hold it
+	stdout.Close() // otherwise Wait would wait for orphans with open output
 	if err := cmd.Wait(); err == nil {
-		t.Fatal("the victim ended well")
+		t.Fatal("the victim exited without an error")
 	}
 	return name
 }
 
-func TestWhenPawlIsKilledTheSandboxDiesWithIt(t *testing.T) {
+func TestSandboxEndsIfPawlIsKilled(t *testing.T) {
 	s, dir := in(t, Auto), t.TempDir()
 	waitAlive(t, killedPawl(t, Auto, "x"), 0)
 	for _, d := range []string{"lower", "upper", "work"} {
@@ -252,7 +247,7 @@ func TestWhenPawlIsKilledTheSandboxDiesWithIt(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledPawlLeftIsSwept(t *testing.T) {
+func TestLeftoversOfAKilledPawlAreSwept(t *testing.T) {
 	node := fmt.Sprintf("node-%d/", time.Now().UnixNano())
 	name := killedPawl(t, None, node+"attempt-1")
 	other, _ := started(t, in(t, None), func() Spec {
@@ -265,7 +260,7 @@ func TestWhatAKilledPawlLeftIsSwept(t *testing.T) {
 		t.Errorf("%d swept, %v", n, err)
 	}
 	if n := alive(t, name); n != 0 {
-		t.Errorf("%d processes live on", n)
+		t.Errorf("%d processes survived", n)
 	}
 	select {
 	case <-other.done:
@@ -277,11 +272,11 @@ func TestWhatAKilledPawlLeftIsSwept(t *testing.T) {
 		t.Errorf("a second sweep: %d, %v", n, err)
 	}
 	if _, err := Sweep(""); err == nil {
-		t.Error("everybody's processes would have been swept")
+		t.Error("a sweep of all nodes' processes was accepted")
 	}
 }
 
-func TestTwoProcessesAreToldApart(t *testing.T) {
+func TestKillSparesSimilarIDs(t *testing.T) {
 	s := in(t, None)
 	start := func(id string) *Process {
 		spec := script(t, "echo ready; sleep 1000")
@@ -299,12 +294,12 @@ func TestTwoProcessesAreToldApart(t *testing.T) {
 	ten.Kill()
 }
 
-func TestAStrayThatHoldsTheOutputDoesNotHoldTheReader(t *testing.T) {
+func TestReaderEndsAlthoughAProcessHoldsTheOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close() // the stray
+	defer w.Close() // the process that keeps the output open
 	text := strings.Repeat("x", 60_000)
 	if _, err := w.WriteString(text); err != nil {
 		t.Fatal(err)
@@ -318,9 +313,8 @@ func TestAStrayThatHoldsTheOutputDoesNotHoldTheReader(t *testing.T) {
 	}
 }
 
-// A sandbox that outlived its Pawl cannot be made on purpose, so one that runs
-// stands for it.
-func TestASandboxThatIsLeftIsSwept(t *testing.T) {
+// A running sandbox stands for one that outlived its Pawl, which a test cannot produce.
+func TestLeftoverSandboxIsSwept(t *testing.T) {
 	node := fmt.Sprintf("node-%d/", time.Now().UnixNano())
 	spec := script(t, "echo ready; (setsid sleep 1000 &); sleep 1000")
 	spec.ID = node + "attempt-1"
@@ -334,7 +328,7 @@ func TestASandboxThatIsLeftIsSwept(t *testing.T) {
 	}
 }
 
-func TestWhatIsFoundAfterItsTimeIsKilledAnyway(t *testing.T) {
+func TestProcessesFoundAfterTheDeadlineAreKilled(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
@@ -344,7 +338,7 @@ func TestWhatIsFoundAfterItsTimeIsKilledAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		found := []int{cmd.Process.Pid}
 		left := killAll(func() []int {
-			time.Sleep(2 * dying) // as a look at thousands of processes takes
+			time.Sleep(2 * dying) // as long as a scan of thousands of processes takes
 			pids := found
 			found = nil
 			return pids

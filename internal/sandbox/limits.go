@@ -107,7 +107,7 @@ func Ceiling(file string) (lowest int64) {
 		return 0
 	}
 	for ; strings.HasPrefix(dir, "/sys/fs/cgroup"); dir = filepath.Dir(dir) {
-		text, _ := os.ReadFile(filepath.Join(dir, file)) // the topmost group has none
+		text, _ := os.ReadFile(filepath.Join(dir, file)) // the topmost group has no such file
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 		if err == nil && (lowest == 0 || limit < lowest) {
 			lowest = limit
@@ -187,7 +187,7 @@ func (s *Sandbox) newGroup() (g *group, err error) {
 		}
 	}
 	if l.Memory > 0 {
-		_ = put(g.dir, "memory.swap.max", "0") // missing without swap
+		_ = put(g.dir, "memory.swap.max", "0") // the file is missing on a machine without swap
 	}
 	g.handle, err = os.Open(g.dir)
 	return g, err
@@ -204,7 +204,7 @@ func (g *group) end() (met string) {
 		return n
 	}
 	if n := count("memory.events", "oom_kill"); n > 0 {
-		met = fmt.Sprintf("the kernel ended %d of its processes for want of memory, which sandbox.memory limits", n)
+		met = fmt.Sprintf("the kernel ended %d of its processes for lack of memory, which sandbox.memory limits", n)
 	} else if n := count("pids.events", "max"); n > 0 {
 		met = fmt.Sprintf("the kernel refused it %d processes beyond the %d that sandbox.pids allows", n, g.pids)
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limited is a sandbox with limits; without control groups where plain is set.
+// limited returns a sandbox with limits, without control groups if plain is set.
 func limited(t *testing.T, l Limits, plain bool) *Sandbox {
 	t.Helper()
 	s := walled(t)
@@ -25,17 +25,17 @@ func limited(t *testing.T, l Limits, plain bool) *Sandbox {
 	return s
 }
 
-func TestWhatIsInMemoryIsBounded(t *testing.T) {
+func TestFileSystemsInMemoryAreLimited(t *testing.T) {
 	fill := `for d in /tmp /var/tmp /dev/shm /run; do head -c 70000000 /dev/zero >$d/f 2>/dev/null && echo $d; rm -f $d/f; done; true`
 	if got := shell(t, walled(t), script(t, fill)); got != "/tmp\n/var/tmp\n/dev/shm\n/run" {
-		t.Errorf("with the machine's memory there should be room: %q", got)
+		t.Errorf("without a limit, files fit only in %q", got)
 	}
 	if got := shell(t, limited(t, Limits{Memory: 100 << 20}, true), script(t, fill)); got != "" {
-		t.Errorf("there is room in %q", got)
+		t.Errorf("with a limit, files fit in %q", got)
 	}
 }
 
-func TestAProgramThatTakesTooMuchIsEndedWithTheReason(t *testing.T) {
+func TestProgramOverALimitIsKilledWithTheReason(t *testing.T) {
 	const grow = `python3 -c 'import time
 keep = []
 while True: keep.append(bytearray(b"x") * (8 << 20)); time.sleep(0.02)'`
@@ -48,14 +48,14 @@ while True: keep.append(bytearray(b"x") * (8 << 20)); time.sleep(0.02)'`
 		"memory":          {Limits{Memory: 256 << 20}, grow, false, "sandbox.memory"},
 		"memory, watched": {Limits{Memory: 256 << 20}, grow, true, "sandbox.memory"},
 		"disk":            {Limits{Disk: 64 << 20}, `i=0; while :; do head -c 4000000 /dev/zero >f$i; i=$((i+1)); sleep 0.02; done`, true, "sandbox.disk"},
-		"disk, at home":   {Limits{Disk: 64 << 20}, `cd ~; i=0; while :; do head -c 4000000 /dev/zero >f$i; i=$((i+1)); sleep 0.02; done`, true, "sandbox.disk"},
+		"disk, in HOME":   {Limits{Disk: 64 << 20}, `cd ~; i=0; while :; do head -c 4000000 /dev/zero >f$i; i=$((i+1)); sleep 0.02; done`, true, "sandbox.disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := limited(t, c.limits, c.plain)
 			spec := script(t, c.text)
 			spec.Env = append(spec.Env, "HOME="+spec.Home)
-			out, stderr, exit, err := run(t, s, spec) // each goes on for ever without its limit
+			out, stderr, exit, err := run(t, s, spec) // without the limit each runs forever
 			if err != nil || exit.Code == 0 || !strings.Contains(exit.Exceeded, c.why) {
 				t.Errorf("%q %q %+v %v", out, stderr, exit, err)
 			}
@@ -63,7 +63,7 @@ while True: keep.append(bytearray(b"x") * (8 << 20)); time.sleep(0.02)'`
 	}
 }
 
-func TestAFileIsNoLargerThanTheDisk(t *testing.T) {
+func TestFileSizeIsLimitedToTheDiskLimit(t *testing.T) {
 	spec := script(t, `head -c 40000000 /dev/zero >f; ls -l f | cut -d' ' -f5`)
 	if got := shell(t, walled(t), spec); got != "40000000" {
 		t.Errorf("without a limit: %s", got)
@@ -73,10 +73,10 @@ func TestAFileIsNoLargerThanTheDisk(t *testing.T) {
 	}
 }
 
-func TestProcessesAreBounded(t *testing.T) {
+func TestProcessCountIsLimited(t *testing.T) {
 	const bomb = `n=0; for i in $(seq 300); do sleep 20 & n=$((n+1)); done 2>/dev/null; echo $n`
 	plain := os.Geteuid() != 0
-	s := limited(t, Limits{PIDs: 100}, plain) // for root the kernel counts in control groups only
+	s := limited(t, Limits{PIDs: 100}, plain) // root's processes are counted only in control groups
 	out, _, _, err := run(t, s, script(t, bomb))
 	if err != nil || strings.Contains(out, "300") {
 		t.Errorf("%q %v", out, err)
@@ -86,7 +86,7 @@ func TestProcessesAreBounded(t *testing.T) {
 	}
 }
 
-func TestFilesWithTwoNamesCountOnce(t *testing.T) {
+func TestHardLinksCountOnce(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
@@ -99,13 +99,13 @@ func TestFilesWithTwoNamesCountOnce(t *testing.T) {
 		t.Errorf("%d, then %d", one, two)
 	}
 	if got := used([]string{dir}, 1<<10); got <= 1<<10 {
-		t.Errorf("too much is told as %d", got)
+		t.Errorf("usage above the limit is reported as %d", got)
 	}
 }
 
-// TestAControlGroupEndsWhatNothingElseFinds has a process clear its environment and leave its session and its parents.
-// Groups need no controllers for it.
-func TestAControlGroupEndsWhatNothingElseFinds(t *testing.T) {
+// A process clears its environment and leaves its session and its parents. Killing it through a control group needs no
+// controllers.
+func TestControlGroupEndsUnmarkedProcesses(t *testing.T) {
 	parent := ""
 	for _, at := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		dir := filepath.Join(at, fmt.Sprintf("pawl-test-%d", os.Getpid()))
@@ -135,7 +135,7 @@ func TestAControlGroupEndsWhatNothingElseFinds(t *testing.T) {
 		if left := alive(t, name); (left == 0) != grouped {
 			t.Errorf("with a control group %t: %d processes are left", grouped, left)
 		}
-		killAll(func() (left []int) { // what the control left
+		killAll(func() (left []int) { // leftovers of the run without a group
 			dirs, _ := filepath.Glob("/proc/[0-9]*")
 			for _, dir := range dirs {
 				if text, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && strings.Contains(string(text), "sleep\x00"+name) {
@@ -151,9 +151,8 @@ func TestAControlGroupEndsWhatNothingElseFinds(t *testing.T) {
 	}
 }
 
-// TestLimitsAreWrittenAsTheKernelReadsThem looks at the files of a group in a plain folder: a machine whose groups bound
-// memory is not always there.
-func TestLimitsAreWrittenAsTheKernelReadsThem(t *testing.T) {
+// The group's files are written to a plain folder, because not every machine has memory control groups.
+func TestLimitsHaveTheKernelsFormat(t *testing.T) {
 	s := &Sandbox{groups: t.TempDir(), limits: Limits{Memory: 8 << 30, CPUs: 1.5, PIDs: 4096}}
 	g, err := s.newGroup()
 	if err != nil {

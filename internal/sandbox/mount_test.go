@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAFileIsShownAtAnotherPathAndStaysAsItIs(t *testing.T) {
+func TestMountedFileIsReadOnly(t *testing.T) {
 	s := in(t, Auto)
 	spec := script(t, `cat "$HOME/.cli/auth.json"; echo new >"$HOME/.cli/auth.json" || echo refused; ls "$HOME/.cli"`)
 	spec.Env = append(spec.Env, "HOME="+spec.Home)
@@ -16,16 +16,16 @@ func TestAFileIsShownAtAnotherPathAndStaysAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec.Mounts = []Mount{{From: login, To: filepath.Join(spec.Home, ".cli", "auth.json")}}
-	out, said, _, err := run(t, s, spec)
+	out, stderr, _, err := run(t, s, spec)
 	if err != nil || out != "the login\nrefused\nauth.json\n" {
-		t.Errorf("printed %q and %q: %v", out, said, err)
+		t.Errorf("printed %q and %q: %v", out, stderr, err)
 	}
 	if now, err := os.ReadFile(login); err != nil || string(now) != "the login\n" {
-		t.Errorf("the file holds %q: %v", now, err)
+		t.Errorf("the file contains %q: %v", now, err)
 	}
 }
 
-func TestAMountNeedsASandbox(t *testing.T) {
+func TestMountNeedsASandbox(t *testing.T) {
 	spec := script(t, "true")
 	spec.Mounts = []Mount{{From: spec.Dir, To: filepath.Join(spec.Home, "x")}}
 	if _, err := in(t, None).Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "without a sandbox") {

@@ -47,13 +47,13 @@ func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool)
 	if networks {
 		network = &Network{Ports: []int{probePort}, Serve: func([]net.Listener) {}}
 	}
-	said, err := s.try(ctx, network)
+	output, err := s.try(ctx, network)
 	if err == nil {
 		return nil
 	}
 	s.program.Close()
 	s.program, s.networks = nil, false
-	err = fmt.Errorf("%w: %w: %s: %s", ErrUnavailable, err, said, hint(said))
+	err = fmt.Errorf("%w: %w: %s: %s", ErrUnavailable, err, output, hint(output))
 	if networks {
 		err = fmt.Errorf("no network of its own: %w, or set sandbox.network to open, which lets agents reach every host that this machine reaches", err)
 	}
@@ -77,7 +77,7 @@ type order struct {
 func Inside(args []string) error {
 	var o order
 	if len(args) < 2 || json.Unmarshal([]byte(args[0]), &o) != nil {
-		return errors.New("inside is called by Pawl itself")
+		return errors.New("only Pawl itself may call inside")
 	}
 	unix.CloseOnExec(o.Own)
 	if o.Pair != 0 {
@@ -169,8 +169,8 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]s
 		}
 		h = &hand{Network: n, pair: conn.(*net.UnixConn), taken: make(chan []net.Listener, 1)}
 	}
-	told, err := json.Marshal(o)
-	return append([]string{program, InsideCommand, string(told)}, command...), h, err
+	encoded, err := json.Marshal(o)
+	return append([]string{program, InsideCommand, string(encoded)}, command...), h, err
 }
 
 // take receives the listeners and lets the program begin.

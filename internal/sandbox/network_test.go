@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// walled is a sandbox whose programs can have networks of their own; this test is what makes listeners inside.
+// walled returns a sandbox whose programs can have their own networks. This test binary makes the listeners inside.
 func walled(t *testing.T) *Sandbox {
 	t.Helper()
 	s := in(t, Auto)
@@ -26,7 +26,7 @@ func walled(t *testing.T) *Sandbox {
 	return s
 }
 
-// answering is a network whose listeners say their place and the first line that they hear.
+// answering returns a network whose listeners send their index.
 func answering(ports ...int) *Network {
 	return &Network{Ports: ports, Serve: func(list []net.Listener) {
 		for i, l := range list {
@@ -44,7 +44,7 @@ func answering(ports ...int) *Network {
 	}}
 }
 
-// greeting is the port of a service of the host that says so.
+// greeting returns the port of a service on the host that sends a greeting.
 func greeting(t *testing.T, address string) (port string) {
 	t.Helper()
 	host, err := net.Listen("tcp", address)
@@ -66,7 +66,7 @@ func greeting(t *testing.T, address string) (port string) {
 	return port
 }
 
-func TestANetworkOfItsOwnHasTheTwoListenersAndNothingElse(t *testing.T) {
+func TestOwnNetworkHasOnlyItsListeners(t *testing.T) {
 	s := walled(t)
 	port, port6 := greeting(t, "127.0.0.1:0"), greeting(t, "[::1]:0")
 	abstract, err := net.Listen("unix", "@pawl-test-"+strconv.Itoa(os.Getpid()))
@@ -129,8 +129,8 @@ interfaces: ['lo']`
 	if got := shell(t, s, spec); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// The control: without a network of its own the same program reaches the host's. Landlock closes abstract sockets
-	// there, too, so this goes without.
+	// As a control, the same program without its own network reaches the host's. Landlock also closes abstract sockets, so
+	// this sandbox has none.
 	spec = script(t, text)
 	got := shell(t, in(t, Auto), spec)
 	for _, line := range []string{"host: the host", "host, IPv6: the host", "abstract: open", "first: closed"} {
@@ -140,7 +140,7 @@ interfaces: ['lo']`
 	}
 }
 
-func TestAProgramInANetworkOfItsOwnIsTheProgramItself(t *testing.T) {
+func TestOwnNetworkDoesNotChangeTheProgram(t *testing.T) {
 	s := walled(t)
 	spec := script(t, `echo "$0 $1"; tr '\0' ' ' </proc/$$/cmdline; echo; cat; ulimit -n >/dev/null; exit 7`)
 	spec.Argv = append(spec.Argv, "zero", "one")
@@ -150,7 +150,7 @@ func TestAProgramInANetworkOfItsOwnIsTheProgramItself(t *testing.T) {
 	if err != nil || exit.Code != 7 || !strings.HasPrefix(out, "zero one\n") || !strings.HasSuffix(out, "input") || strings.Contains(out, InsideCommand) {
 		t.Errorf("%q %q %+v %v", out, stderr, exit, err)
 	}
-	// A script without a first line runs by sh, as without a network of its own.
+	// A script without a shebang line runs with sh, as it does without its own network.
 	spec = script(t, "")
 	file := filepath.Join(spec.Dir, "plain")
 	if err := os.WriteFile(file, []byte("echo by sh\n"), 0o755); err != nil {
@@ -158,7 +158,7 @@ func TestAProgramInANetworkOfItsOwnIsTheProgramItself(t *testing.T) {
 	}
 	spec.Argv, spec.Network = []string{file}, answering(29401)
 	if got := shell(t, s, spec); got != "by sh" {
-		t.Errorf("a script without a first line: %q", got)
+		t.Errorf("a script without a shebang line: %q", got)
 	}
 	if err := os.WriteFile(file, []byte("#!/none/interpreter\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -189,24 +189,24 @@ func TestListenersEndWithTheProgram(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("somebody connected")
+			t.Error("the listener accepted a connection")
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("the listener is still open")
 	}
 }
 
-func TestAPortThatCannotBeTakenIsToldAndNothingBegins(t *testing.T) {
+func TestUnavailablePortPreventsTheStart(t *testing.T) {
 	s := walled(t)
 	spec := script(t, "echo began")
-	spec.Network = &Network{Ports: []int{80}, Serve: func([]net.Listener) { t.Error("there is a listener") }}
+	spec.Network = &Network{Ports: []int{80}, Serve: func([]net.Listener) { t.Error("a listener was made") }}
 	out, stderr, exit, err := run(t, s, spec)
 	if err != nil || exit.Code != 126 || out != "" || !strings.Contains(stderr, "listen on port 80") {
 		t.Errorf("%q %q %+v %v", out, stderr, exit, err)
 	}
 }
 
-func TestWithoutASandboxThereIsNoNetworkOfItsOwn(t *testing.T) {
+func TestOwnNetworkNeedsASandbox(t *testing.T) {
 	s := in(t, None)
 	if err := s.UseProgram(t.Context(), "/proc/self/exe", true); err == nil || s.Networks() {
 		t.Errorf("mode none has networks: %v", err)
@@ -214,12 +214,12 @@ func TestWithoutASandboxThereIsNoNetworkOfItsOwn(t *testing.T) {
 	spec := script(t, "true")
 	spec.Network = answering(29401)
 	if _, err := s.Start(t.Context(), spec); err == nil {
-		t.Error("it started")
+		t.Error("the program started")
 	}
 }
 
-// TestANetworkOfItsOwnInARoot needs no file of the root for it.
-func TestANetworkOfItsOwnInARoot(t *testing.T) {
+// The network needs no file in the root.
+func TestOwnNetworkWorksInARoot(t *testing.T) {
 	s := walled(t)
 	spec := script(t, "cat /etc/resolv.conf 2>/dev/null || echo no resolver")
 	self, _ := os.Executable()

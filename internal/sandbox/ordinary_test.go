@@ -11,9 +11,8 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// TestAnOrdinaryUserHasTheSameSandbox runs the other tests again as the user
-// nobody when they run as root.
-func TestAnOrdinaryUserHasTheSameSandbox(t *testing.T) {
+// If the tests run as root, this test runs the others again as the user nobody.
+func TestSandboxWorksForOrdinaryUsers(t *testing.T) {
 	needs.All(t, "it runs all tests of the package once more")
 	if os.Geteuid() != 0 {
 		t.Skip("the tests run as an ordinary user already")

@@ -63,11 +63,11 @@ func (s *Sandbox) Overlays(ctx context.Context, dir string) error {
 	if err := os.WriteFile(file, []byte("lower\n"), 0o600); err != nil {
 		return err
 	}
-	said, exit, err := s.once(ctx, Spec{
+	output, exit, err := s.once(ctx, Spec{
 		Argv: []string{"/bin/sh", "-c", `read -r was < file && [ "$was" = lower ] && echo upper > file`}, Dir: o.Upper, Home: o.Upper, Overlays: []Overlay{o},
 	})
 	if err != nil || exit.Code != 0 {
-		return fmt.Errorf("an overlay could not be mounted (status %d): %s", exit.Code, said)
+		return fmt.Errorf("an overlay could not be mounted (status %d): %s", exit.Code, output)
 	}
 	for path, want := range map[string]string{file: "lower\n", filepath.Join(o.Upper, "file"): "upper\n"} {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// An agent does all it can to change what others begin with: the layer under its HOME and its files.
-func TestAProgramWritesOverALayerAndNeverIntoIt(t *testing.T) {
+// An agent tries to change the shared layers under its HOME and its checkout.
+func TestProgramCannotWriteIntoALayer(t *testing.T) {
 	s := in(t, Auto)
 	dir := t.TempDir()
 	if err := s.Overlays(t.Context(), dir); err != nil {
@@ -26,7 +26,7 @@ func TestAProgramWritesOverALayerAndNeverIntoIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		overlays = append(overlays, o)
-		t.Cleanup(func() { os.Chmod(filepath.Join(o.Work, "work"), 0o700) }) // which an ordinary user may not read
+		t.Cleanup(func() { os.Chmod(filepath.Join(o.Work, "work"), 0o700) }) // an ordinary user may not read it
 	}
 	attack := `cat cache/tool "$HOME/cache/tool"; echo
 echo evil > cache/tool; echo evil > "$HOME/cache/tool"; echo evil > cache/more; rm -rf "$HOME/cache/tool"
@@ -40,7 +40,7 @@ echo "$(pwd) $HOME"; true`
 		Env: []string{"PATH=/usr/sbin:/usr/bin:/bin", "HOME=/pawl/home"}, Overlays: overlays,
 	})
 	if !strings.HasPrefix(got, "goodgood\n") || !strings.HasSuffix(got, "/pawl/work /pawl/home") {
-		t.Errorf("the program said %q; want both layers read, and its own paths", got)
+		t.Errorf("the program printed %q; want both layers' files and its own paths", got)
 	}
 	for _, o := range overlays {
 		var left []string
@@ -50,10 +50,10 @@ echo "$(pwd) $HOME"; true`
 		}
 		text, err := os.ReadFile(filepath.Join(o.Lower, "cache", "tool"))
 		if len(left) != 2 || string(text) != "good" || err != nil {
-			t.Errorf("the layer holds %v, its file %q (%v); want both as they were", left, text, err)
+			t.Errorf("the layer contains %v, its file %q (%v); want both unchanged", left, text, err)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(overlays[1].Upper, "elsewhere", "more")); string(text) != "evil\n" {
-		t.Errorf("what the program wrote is %q (%v); want it in its own folder", text, err)
+		t.Errorf("the program's file contains %q (%v); want it in the program's own folder", text, err)
 	}
 }

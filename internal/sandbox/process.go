@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Time limits. grace and dying stay under the 5 s of a stopped program.
+// Time limits. grace plus dying is less than 5 s, the limit for stopping a program.
 const (
 	grace     = 2 * time.Second       // between SIGTERM and SIGKILL
 	dying     = 2 * time.Second       // until the kernel has ended killed processes
@@ -29,8 +29,7 @@ const (
 
 type Exit struct {
 	Code int // exit status, or 128 plus the signal
-	// Signal names the signal, such as "SIGKILL", or is empty. Under bubblewrap, exiting with such a status looks the
-	// same.
+	// Signal names the signal, such as "SIGKILL", or is empty. A program that exits with a status above 128 also gets one.
 	Signal string
 	// Exceeded names the limit that the program exceeded, or is empty.
 	Exceeded string
@@ -197,8 +196,8 @@ func (p *Process) run(l Limits, started chan<- error) {
 	close(p.done)
 }
 
-// ask sends the first signal to all processes and kills the command after grace. bubblewrap's namespace dies with its
-// head; run ends other processes.
+// ask sends SIGTERM to the program's processes. After grace, the command's WaitDelay, os/exec kills the command. That ends
+// bubblewrap's namespace; without bubblewrap, run ends what remains.
 func (p *Process) ask() error {
 	<-p.begun
 	for _, pid := range p.members() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// printed is what a script prints in a sandbox.
+// printed returns a script's output in a sandbox.
 func printed(t *testing.T, s *Sandbox, text string) string {
 	t.Helper()
 	p, err := s.Start(t.Context(), script(t, text))
@@ -25,7 +25,7 @@ func printed(t *testing.T, s *Sandbox, text string) string {
 	return string(out)
 }
 
-func TestWhenMemoryRunsOutAgentsAreEndedFirst(t *testing.T) {
+func TestKernelKillsAgentsFirstIfMemoryRunsOut(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		if got := printed(t, s, "sleep 0.2; sh -c 'cat /proc/self/oom_score_adj'"); got != "1000\n" {
 			t.Errorf("a child's oom_score_adj is %q, want 1000", got)
@@ -36,11 +36,9 @@ func TestWhenMemoryRunsOutAgentsAreEndedFirst(t *testing.T) {
 	}
 }
 
-// The bomb is small and ends by itself, in case that nothing bounds it: twice as
-// many processes as are allowed, which live for some seconds. The kernel does not
-// count root's processes: for root it is TestAnOrdinaryUserHasTheSameSandbox that
-// lets another user run this.
-func TestAForkBombIsBounded(t *testing.T) {
+// The kernel does not count root's processes. If the tests run as root, TestSandboxWorksForOrdinaryUsers runs this test
+// as another user.
+func TestForkBombIsLimited(t *testing.T) {
 	if os.Geteuid() == 0 {
 		return
 	}
@@ -50,16 +48,15 @@ func TestAForkBombIsBounded(t *testing.T) {
 	if f := strings.Fields(before); len(f) < 4 || f[2] != "4096" || f[3] != "4096" {
 		t.Errorf("limits: %q, want 4096 processes", before)
 	}
-	// A lower limit of its own shows that the kernel counts inside: the machine
-	// has more processes of this user. They live until the sandbox ends, however
-	// slowly they start.
+	// The script lowers its limit below the user's number of processes on the machine: the kernel counts only those
+	// inside. They live until the sandbox ends.
 	got := printed(t, s, `ulimit -p 40 2>/dev/null || ulimit -u 40
 i=0; while [ $i -lt 80 ]; do sh -c 'sleep 600 >/dev/null & ' 2>/dev/null || break; i=$((i+1)); done; echo $i`)
 	if got == "80\n" {
 		t.Error("80 processes were started with a limit of 40")
 	}
-	// The machine is well, and another sandbox is not held back.
+	// Another sandbox still works.
 	if got := printed(t, s, "sh -c 'echo well'"); got != "well\n" {
-		t.Errorf("another sandbox says %q", got)
+		t.Errorf("another sandbox printed %q", got)
 	}
 }

@@ -75,7 +75,7 @@ func rootMounts(root string, own []string) (args []string, err error) {
 				args = append(args, "--ro-bind", filepath.Join(root, path), path)
 			}
 			if len(args) > maxRootArguments {
-				return fmt.Errorf("too many entries in %s of the image, where Pawl mounts something: use an image with fewer there, or move what it mounts", dir)
+				return fmt.Errorf("too many entries in %s of the image, where Pawl mounts something: use an image with fewer entries, or move Pawl's mounts", dir)
 			}
 		}
 		return nil
@@ -121,7 +121,7 @@ func (spec Spec) guest(exe string, list []bind) (argv []string, _ []bind, err er
 			return nil, nil, fmt.Errorf("%s is a script for %s, which the image lacks: use an image that has it", exe, by[0])
 		}
 		f.Close()
-		by = nil // the kernel finds it
+		by = nil // the kernel finds the interpreter
 	}
 	inside, err := show(exe)
 	return slices.Concat(by, []string{inside}, spec.Argv[1:]), list, err
@@ -134,7 +134,7 @@ func interpreter(path string) ([]string, error) {
 		return nil, err
 	}
 	defer f.Close()
-	line, _ := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n') // the kernel reads as much
+	line, _ := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n') // the kernel reads no more either
 	words := strings.Fields(strings.TrimPrefix(line, "#!"))
 	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
 		return nil, nil

@@ -12,14 +12,14 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// newRoot is a root with the given programs of this machine, their loader and libraries, and files by their paths.
+// newRoot returns a root with the given programs of this machine, their loader and libraries, and the given files.
 func newRoot(t *testing.T, programs []string, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, name := range programs {
 		path := needs.Program(t, name)
 		copyTo(t, path, filepath.Join(root, "bin", filepath.Base(name)))
-		listed, _ := exec.Command("ldd", path).Output() // fails for what is linked statically
+		listed, _ := exec.Command("ldd", path).Output() // fails for static programs
 		for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(listed), -1) {
 			copyTo(t, library, filepath.Join(root, library))
 		}
@@ -60,7 +60,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestARootTakesThePlaceOfTheHost(t *testing.T) {
+func TestRootReplacesTheHostsFiles(t *testing.T) {
 	s := in(t, Auto)
 	spec := script(t, `only-here
 cat /etc/release /usr/lib/own
@@ -74,14 +74,14 @@ echo x >file && echo x >"$HOME/file" && echo writable`)
 		"bin/only-here": "#!/bin/sh\necho the image\n", "etc/release": "image 1\n", "etc/passwd": "of the image\n", "usr/lib/own": "own\n",
 	})
 	spec.Env = append(spec.Env, "HOME="+spec.Home)
-	spec.ReadOnly = []string{"/usr/lib/os-release"} // in the middle of the image's files
+	spec.ReadOnly = []string{"/usr/lib/os-release"} // next to the image's files
 	want := "the image\nimage 1\nown\nno env\nno git\nread-only\nread-only\nshown\nwritable"
 	if got := shell(t, s, spec); got != want {
 		t.Errorf("inside:\n%s\nwant:\n%s", got, want)
 	}
 }
 
-func TestLinksOfARootLeadNowhere(t *testing.T) {
+func TestLinksInARootCannotReachTheHost(t *testing.T) {
 	s := in(t, Auto)
 	victim := t.TempDir()
 	spec := script(t, "echo $(cat /etc/passwd >/dev/null && echo ran)")
@@ -100,7 +100,7 @@ func TestLinksOfARootLeadNowhere(t *testing.T) {
 	}
 }
 
-func TestAProgramOfTheHostRunsInARoot(t *testing.T) {
+func TestHostProgramRunsInARoot(t *testing.T) {
 	s := in(t, Auto)
 	root := newRoot(t, []string{"sh", "cat"}, map[string]string{"bin/tool": "#!/bin/sh\necho tool of the image\n"})
 	host := t.TempDir()
@@ -112,15 +112,15 @@ func TestAProgramOfTheHostRunsInARoot(t *testing.T) {
 	}
 	spec.ReadOnly = []string{host}
 	if got := shell(t, s, spec); !strings.Contains(got, host+"/agent argument") {
-		t.Errorf("what is shown already moved: %q", got)
+		t.Errorf("a program in a visible folder was moved: %q", got)
 	}
 }
 
-func TestACLIOfNodeRunsByTheHostsNodeInARoot(t *testing.T) {
+func TestNodeCLIRunsWithTheHostsNodeInARoot(t *testing.T) {
 	s := in(t, Auto)
 	needs.Program(t, "node")
 	root := newRoot(t, []string{"sh", "node"}, nil)
-	if err := os.Remove(filepath.Join(root, "bin/node")); err != nil { // its libraries stay
+	if err := os.Remove(filepath.Join(root, "bin/node")); err != nil { // keep its libraries
 		t.Fatal(err)
 	}
 	host := t.TempDir()
@@ -136,7 +136,7 @@ func TestACLIOfNodeRunsByTheHostsNodeInARoot(t *testing.T) {
 	}
 }
 
-func TestWhatCannotRunInARootIsRefusedWithASentence(t *testing.T) {
+func TestProgramThatCannotRunInARootIsRefused(t *testing.T) {
 	s := in(t, Auto)
 	whole := newRoot(t, []string{"sh"}, nil)
 	foreign, old := t.TempDir(), newRoot(t, []string{"sh"}, nil)
@@ -172,7 +172,7 @@ func TestWhatCannotRunInARootIsRefusedWithASentence(t *testing.T) {
 	}
 }
 
-func TestALinkOfARootIsReadInsideIt(t *testing.T) {
+func TestLinksInARootAreResolvedInsideIt(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "usr/bin/sh"), "inside")
 	for name, target := range map[string]string{"bin": "/usr/bin", "out": "../../../../etc", "etc": "usr"} {

@@ -27,7 +27,7 @@ const (
 	None Mode = "none" // plain processes
 )
 
-// Marker is the environment variable with the Spec's ID: of the program in mode None, of bubblewrap in mode Auto.
+// Marker is the variable with the Spec's ID. Mode None sets it for the program, mode Auto for bubblewrap.
 const Marker = "PAWL_PROCESS"
 
 // ErrUnavailable means that mode Auto does not work here.
@@ -38,7 +38,7 @@ type Sandbox struct {
 	mode     Mode
 	bwrap    string // in mode Auto
 	noUserns string // option that forbids user namespaces; empty before 0.8.0
-	sizes    bool   // tmpfs sizes work (since 0.8.0)
+	sizes    bool   // tmpfs sizes work (since 0.7.0)
 	limits   Limits
 	groups   string // parent of control groups, or empty
 	noGroups error  // why groups is empty
@@ -54,10 +54,10 @@ type Spec struct {
 	Home     string   // home directory, writable
 	Env      []string // complete environment, NAME=value
 	ReadOnly []string // other visible paths; nested paths override
-	// Root is a folder, such as an unpacked image, that replaces the host's files. Mode None refuses it. Nobody else
+	// Root is a folder, such as an unpacked image, that replaces the host's files. Mode None refuses it. Only Pawl
 	// may write there.
 	Root string
-	// HostPath is the host's search path for a program shown inside Root; empty for a program of the root.
+	// HostPath is the host's search path for a program shown inside Root; empty for Root's own program.
 	HostPath string
 	// Mounts are readable, Folders also writable, at other paths. Mode None refuses both.
 	Mounts, Folders []Mount
@@ -81,12 +81,12 @@ type Mount struct{ From, To string }
 type Overlay struct{ Lower, Upper, Work string }
 
 // New prepares a sandbox. Mode Auto tests bubblewrap once and may return ErrUnavailable with a remedy. New disables
-// core dumps of this process and keeps inherited files from children.
+// core dumps of this process and hides inherited files from children.
 func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return nil, fmt.Errorf("switch core dumps off: %w", err)
 	}
-	if err := keepFiles(); err != nil {
+	if err := hideFiles(); err != nil {
 		return nil, err
 	}
 	switch mode {
@@ -98,11 +98,11 @@ func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	return nil, fmt.Errorf("sandbox mode %q: use auto or none", mode)
 }
 
-// keepFiles keeps this process's open files from children.
-func keepFiles() error {
+// hideFiles hides this process's open files from children.
+func hideFiles() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return fmt.Errorf("keep inherited files: %w (is /proc mounted?)", err)
+		return fmt.Errorf("hide inherited files: %w (is /proc mounted?)", err)
 	}
 	for _, e := range list {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
@@ -127,7 +127,7 @@ func (s *Sandbox) User() string {
 }
 
 func probe(ctx context.Context) (*Sandbox, error) {
-	const otherwise = "or set sandbox.mode to none, which keeps nothing in"
+	const otherwise = "or set sandbox.mode to none, which confines nothing"
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
 		return nil, fmt.Errorf("%w: bubblewrap (bwrap) is not installed: install the package bubblewrap, %s", ErrUnavailable, otherwise)
@@ -143,15 +143,15 @@ func probe(ctx context.Context) (*Sandbox, error) {
 		s.noUserns = "--disable-userns"
 	}
 	s.sizes = strings.Contains(string(text), "--size")
-	said, err := s.try(ctx, nil)
+	output, err := s.try(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w: %s: %s, %s", ErrUnavailable, err, said, hint(said), otherwise)
+		return nil, fmt.Errorf("%w: %w: %s: %s, %s", ErrUnavailable, err, output, hint(output), otherwise)
 	}
 	return s, nil
 }
 
-// try runs bubblewrap in its own sandbox and prints its version.
-func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err error) {
+// try runs bwrap --version in a sandbox and returns its standard error.
+func (s *Sandbox) try(ctx context.Context, network *Network) (output string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // usually milliseconds
 	defer cancel()
 	dir, err := os.MkdirTemp("", "pawl-probe-")
@@ -159,11 +159,11 @@ func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err e
 		return "", fmt.Errorf("try the sandbox: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	said, exit, err := s.once(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir, Network: network})
+	output, exit, err := s.once(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir, Network: network})
 	if err == nil && exit.Code != 0 {
 		err = fmt.Errorf("it ended with status %d", exit.Code)
 	}
-	return strings.TrimSpace(said), err
+	return strings.TrimSpace(output), err
 }
 
 // once runs a program with little output on standard error.
@@ -192,9 +192,9 @@ const (
 	hintNamespaces = "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1; in a container, --security-opt seccomp=unconfined)"
 )
 
-func hint(said string) string {
+func hint(output string) string {
 	for _, h := range hints {
-		if strings.Contains(said, h.words) {
+		if strings.Contains(output, h.words) {
 			return h.hint
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-// in returns a sandbox of the mode, or skips where the machine cannot have it.
+// in returns a sandbox of the mode, or skips the test if the machine does not support it.
 func in(t *testing.T, mode Mode) *Sandbox {
 	t.Helper()
 	if mode == Auto {
@@ -42,7 +42,7 @@ func both(t *testing.T, test func(t *testing.T, s *Sandbox)) {
 	}
 }
 
-// script is a spec that runs a shell script in fresh directories.
+// script returns a spec that runs a shell script in new directories.
 func script(t *testing.T, text string) Spec {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func shell(t *testing.T, s *Sandbox, spec Spec) string {
 	return strings.TrimSpace(out)
 }
 
-func TestTheEnvironmentIsExactlyWhatWasGiven(t *testing.T) {
+func TestEnvironmentIsExactlyTheSpecs(t *testing.T) {
 	t.Setenv("HOST_SECRET", "leaked")
 	both(t, func(t *testing.T, s *Sandbox) {
 		spec := script(t, "")
@@ -108,7 +108,7 @@ func TestTheEnvironmentIsExactlyWhatWasGiven(t *testing.T) {
 	})
 }
 
-func TestNoOtherProcessInsideShowsMore(t *testing.T) {
+func TestOtherProcessesInsideShowNoSecrets(t *testing.T) {
 	t.Setenv("HOST_SECRET", "leaked")
 	s := in(t, Auto)
 	spec := script(t, `for p in /proc/[0-9]*; do echo "== $p"; tr '\0' '\n' < $p/environ; tr '\0' ' ' < $p/cmdline; echo; done`)
@@ -124,7 +124,7 @@ func TestNoOtherProcessInsideShowsMore(t *testing.T) {
 	}
 	first, _, _ := strings.Cut(out, "== /proc/2")
 	if strings.Contains(first, "GIVEN") {
-		t.Logf("the first process shows the program's own environment, which is no leak:\n%s", first)
+		t.Logf("the first process shows the program's own environment, which is not a leak:\n%s", first)
 	}
 	fds := script(t, `ls /proc/self/fd; ls -l /proc/self/fd >&2`)
 	if got := strings.Fields(shell(t, s, fds)); !slices.Equal(got, []string{"0", "1", "2", "3"}) { // 3 is the directory that ls reads
@@ -188,12 +188,12 @@ func TestTheSystemInsideIsUsable(t *testing.T) {
 	if _, err := exec.LookPath("node"); err == nil {
 		spec.Argv = []string{"node", "-e", "console.log(require('os').userInfo().username)"}
 		if got := shell(t, s, spec); got != "agent" {
-			t.Errorf("node says %q", got)
+			t.Errorf("node printed %q", got)
 		}
 	}
 }
 
-func TestItsOwnNameAndLocalhostResolveInside(t *testing.T) {
+func TestHostnameAndLocalhostResolveInside(t *testing.T) {
 	getent := needs.Program(t, "getent")
 	s := in(t, Auto)
 	roots := map[string]string{"the host's files": "", "an image": newRoot(t, []string{"sh", getent}, map[string]string{"etc/hosts": "192.0.2.1 pawl localhost\n", "etc/nsswitch.conf": "hosts: files\n"})}
@@ -209,7 +209,7 @@ func TestItsOwnNameAndLocalhostResolveInside(t *testing.T) {
 	}
 }
 
-func TestBoundPathsAreVisibleAsAsked(t *testing.T) {
+func TestReadOnlyPathsAreVisibleAndReadOnly(t *testing.T) {
 	s := in(t, Auto)
 	spec := script(t, `cat "$RO/objects/f" && (echo x > "$RO/objects/f") 2>/dev/null && echo "wrote read-only"
 		echo x > nested/f 2>/dev/null && echo "wrote nested read-only"; ls "$RO"; true`)
@@ -229,7 +229,7 @@ func TestBoundPathsAreVisibleAsAsked(t *testing.T) {
 	}
 }
 
-func TestAnExecutableAnywhereIsReachable(t *testing.T) {
+func TestExecutableAtAnyPathRuns(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		dir := t.TempDir()
 		real := filepath.Join(dir, "real", "agent")
@@ -253,7 +253,7 @@ func TestAnExecutableAnywhereIsReachable(t *testing.T) {
 	})
 }
 
-func TestWhatCannotStartIsAnErrorAndNotAnExit(t *testing.T) {
+func TestFailedStartIsAnErrorNotAnExit(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		bad := filepath.Join(t.TempDir(), "bad")
 		if err := os.WriteFile(bad, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
@@ -282,7 +282,7 @@ func TestExitCodesAndSignalsAreReported(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		for text, want := range map[string]Exit{
 			"exit 0": {}, "exit 7": {Code: 7}, "kill -9 $$": {Code: 137, Signal: "SIGKILL"}, "kill -TERM $$": {Code: 143, Signal: "SIGTERM"},
-			"exit 128": {Code: 128}, "exit 160": {Code: 160}, "exit 255": {Code: 255}, // 128 plus what is no signal
+			"exit 128": {Code: 128}, "exit 160": {Code: 160}, "exit 255": {Code: 255}, // 128 plus a number that is not a signal
 		} {
 			if _, _, got, err := run(t, s, script(t, text)); err != nil || got != want {
 				t.Errorf("%s: %+v, %v", text, got, err)
@@ -291,7 +291,7 @@ func TestExitCodesAndSignalsAreReported(t *testing.T) {
 	})
 }
 
-func TestStandardInputIsWhatWasGivenAndThenEnds(t *testing.T) {
+func TestStandardInputIsTheSpecsAndEnds(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		spec := script(t, "cat")
 		if got := shell(t, s, spec); got != "" {
@@ -306,7 +306,7 @@ func TestStandardInputIsWhatWasGivenAndThenEnds(t *testing.T) {
 	})
 }
 
-func TestOutputIsNotCollected(t *testing.T) {
+func TestOutputIsNotBuffered(t *testing.T) {
 	needs.All(t, "it prints 300 MB")
 	both(t, func(t *testing.T, s *Sandbox) {
 		p, err := s.Start(t.Context(), script(t, "yes 'a line of output' | head -c 300000000; echo done >&2"))
@@ -342,13 +342,13 @@ func TestNoCoreIsDumped(t *testing.T) {
 	})
 }
 
-func TestAMachineWithoutBubblewrapIsToldSo(t *testing.T) {
+func TestMissingBubblewrapIsReported(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := New(t.Context(), Auto)
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "install the package bubblewrap") || !strings.Contains(err.Error(), "none") {
 		t.Error(err)
 	}
-	// A bubblewrap that the kernel does not let work.
+	// The kernel does not permit this bubblewrap's namespaces.
 	dir := t.TempDir()
 	fake := "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(fake), 0o755); err != nil {
@@ -364,7 +364,7 @@ func TestAMachineWithoutBubblewrapIsToldSo(t *testing.T) {
 	}
 }
 
-func TestACancelledContextStartsNothingOrEndsIt(t *testing.T) {
+func TestCancelledContextEndsOrPreventsTheProgram(t *testing.T) {
 	both(t, func(t *testing.T, s *Sandbox) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p, err := s.Start(ctx, script(t, "exec sleep 1000"))

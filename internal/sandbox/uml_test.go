@@ -16,13 +16,13 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// TestLimitsHoldByControlGroups runs the tests of limits in User Mode Linux, a kernel that is an ordinary program: it has
-// control groups with controllers wherever these tests run.
-func TestLimitsHoldByControlGroups(t *testing.T) {
+// The tests of limits run in User Mode Linux, a kernel that is an ordinary program. It has control groups with controllers
+// on every machine.
+func TestControlGroupsEnforceLimits(t *testing.T) {
 	needs.All(t, "it boots a kernel")
 	kernel := needs.Program(t, "linux.uml")
 	if os.Geteuid() != 0 {
-		t.Skip("what it mounts in there takes root's files of this machine")
+		t.Skip("mounts inside User Mode Linux need root's files on this machine")
 	}
 	walled(t)
 	self, err := os.Executable()
@@ -34,10 +34,10 @@ func TestLimitsHoldByControlGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	if built, ok := debug.ReadBuildInfo(); ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("this kernel lacks the address space that the race detector wants")
+		t.Skip("this kernel lacks the address space that the race detector needs")
 	}
 	dir := t.TempDir()
-	// The root of the machine is the root there, and this folder is the way back.
+	// The machine's root is the root inside. Results come back through this folder.
 	script := fmt.Sprintf(`#!/bin/sh
 export PATH=%q HOME=%q TMPDIR=/var/tmp PAWL_TEST_ALL=1
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t cgroup2 none /sys/fs/cgroup && mount -t tmpfs -o mode=1777 none /var/tmp
@@ -54,7 +54,7 @@ sleep 60
 	defer end()
 	cmd := exec.CommandContext(ctx, kernel, "mem=1G", "rootfstype=hostfs", "rootflags=/", "rw", "init="+dir+"/init", "con=null", "con0=null,fd:1", "umid="+filepath.Base(dir)+fmt.Sprint(os.Getpid()))
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
-	console, _ := cmd.CombinedOutput() // its status says nothing
+	console, _ := cmd.CombinedOutput() // its exit status is meaningless
 	if bytes.Contains(console, []byte("set fp regs failed")) {
 		t.Skip("this kernel lacks a floating-point state that User Mode Linux can set: Linux 6.1's cannot on a processor with AMX")
 	}
@@ -65,7 +65,7 @@ sleep 60
 	t.Logf("%s", out)
 }
 
-// TestLimitsInsideUML is what TestLimitsHoldByControlGroups runs.
+// TestLimitsInsideUML is run by TestControlGroupsEnforceLimits.
 func TestLimitsInsideUML(t *testing.T) {
 	if text, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers"); err != nil || !strings.Contains(string(text), "memory") {
 		t.Skip("this kernel lacks control groups with controllers")
@@ -74,7 +74,7 @@ func TestLimitsInsideUML(t *testing.T) {
 		limits    Limits
 		text, why string
 	}{
-		"memory": {Limits{Memory: 128 << 20}, "head -c 400000000 /dev/zero | tail", "the kernel ended 1 of its processes for want of memory, which sandbox.memory limits"},
+		"memory": {Limits{Memory: 128 << 20}, "head -c 400000000 /dev/zero | tail", "the kernel ended 1 of its processes for lack of memory, which sandbox.memory limits"},
 		"pids":   {Limits{PIDs: 20}, "for i in $(seq 40); do sleep 5 & done; wait", "processes beyond the 20 that sandbox.pids allows"},
 	} {
 		t.Run(name, func(t *testing.T) {

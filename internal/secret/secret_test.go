@@ -31,7 +31,7 @@ func TestSecretStaysHiddenInChangedTexts(t *testing.T) {
 	for name, v := range values {
 		text := "it printed " + v + " and went on"
 		line := strings.Join(strings.Fields(text), " ")
-		for shape, s := range map[string]string{"as it is": text, "on one line": line, "in JSON": strings.ReplaceAll(text, "\n", `\n`), "shortened": render.Line(text, len(text)+1)} {
+		for shape, s := range map[string]string{"unchanged": text, "on one line": line, "in JSON": strings.ReplaceAll(text, "\n", `\n`), "shortened": render.Line(text, len(text)+1)} {
 			got := strings.Join(strings.Fields(strings.ReplaceAll(r.Redact(s), `\n`, " ")), " ")
 			if want := "it printed [hidden: " + name + "] and went on"; got != want {
 				t.Errorf("%s, %s: got %q, want %q", name, shape, got, want)
@@ -45,7 +45,7 @@ func TestSecretStaysHiddenInChangedTexts(t *testing.T) {
 				got := r.Redact(s)
 				for i := range len(v) - minLength {
 					if part := v[i : i+minLength]; strings.Contains(got, part) && !strings.Contains("it printed  and went on", part) {
-						t.Fatalf("%s, %s of %d: %q holds %q of it", name, how, n, got, part)
+						t.Fatalf("%s, %s of %d: %q contains %q of it", name, how, n, got, part)
 					}
 				}
 			}

@@ -16,7 +16,7 @@ const minLength = 8
 
 // Values finds and removes known values and identifiable keys.
 type Values struct {
-	values []value // longest first: it may begin with a shorter one
+	values []value // longest first: a value may begin with a shorter one
 }
 
 type value struct {
@@ -46,7 +46,7 @@ func New(names []string, lookup func(name string) (value string, ok bool)) Value
 
 // writings returns a value's encodings: plain, JSON, hexadecimal, URL and base64.
 func writings(v string) []string {
-	quoted, _ := json.Marshal(v) // always encodes
+	quoted, _ := json.Marshal(v) // never fails
 	h := hex.EncodeToString([]byte(v))
 	all := []string{v, string(quoted[1 : len(quoted)-1]), h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v)}
 	for skip := range 3 { // the value's offset in a group of three bytes

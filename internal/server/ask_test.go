@@ -39,7 +39,7 @@ func (r *rig) says(n int, first string, more ...string) fakegithub.Comment {
 	return all[0]
 }
 
-func TestQuestionIsOnlyAnswered(t *testing.T) {
+func TestQuestionChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := asking(t, "false")
 	r.Start()
@@ -67,7 +67,7 @@ func TestQuestionIsOnlyAnswered(t *testing.T) {
 	r.Writes(n, testrig.Writer, "/pawl ask And who put it there?")
 	r.Await("the second call", func() bool { return r.Calls() == 2 })
 	r.endsAs(n, "answered", 2)
-	r.wantIn("the second prompt", r.Prompt("2"), "And who put it there?", "The last answer or plan that you gave")
+	r.wantIn("the second prompt", r.Prompt("2"), "And who put it there?", "Your last answer or plan")
 }
 
 func TestPlanWaitsForGoAndUsesItsEditedText(t *testing.T) {
@@ -94,7 +94,7 @@ func TestPlanWaitsForGoAndUsesItsEditedText(t *testing.T) {
 	r.Await("the work", func() bool { return r.Calls() == 2 })
 	r.endsAs(n, "done", 2)
 	p := r.Prompt("2")
-	r.wantIn("the prompt of the work", p, "The plan, which people said to work by", "1. add two\n2. add four\n3. stop there\n===", "and be quick", "Make the change")
+	r.wantIn("the prompt of the work", p, "The plan that users told you to follow", "1. add two\n2. add four\n3. stop there\n===", "and be quick", "Make the change")
 	r.wantNoneIn("the prompt of the work", p, "add three", "evil", "pawl:said")
 }
 
@@ -112,9 +112,9 @@ func TestQuestionOnPullRequestLeavesTheWork(t *testing.T) {
 	r.Await("the answer", func() bool { return len(r.CommentsWith(pull.Number, testrig.AnAnswer)) == 1 })
 	r.endsAs(n, "answered", calls+1)
 	now := r.World.Pulls(testrig.Repo)[0]
-	cost := regexp.MustCompile(`- \d attempts?.*`) // the question costs, too
-	said := func(body string) string { return cost.ReplaceAllString(body, "") }
-	if diff := cmp.Diff(said(pull.Body)+pull.Pull.HeadSHA, said(now.Body)+now.Pull.HeadSHA); diff != "" {
+	cost := regexp.MustCompile(`- \d attempts?.*`) // the question counts toward the limit, too
+	normalized := func(body string) string { return cost.ReplaceAllString(body, "") }
+	if diff := cmp.Diff(normalized(pull.Body)+pull.Pull.HeadSHA, normalized(now.Body)+now.Pull.HeadSHA); diff != "" {
 		t.Errorf("the description and the head (-before +after):\n%s", diff)
 	}
 	check := r.Check(pull.Pull.HeadSHA, "pawl")

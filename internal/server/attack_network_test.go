@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// inward are addresses of a hostile owner's names, below evil.example.com. The operator allowed the names.
+// inward maps a hostile owner's names below evil.example.com to addresses. The operator allowed the names.
 var inward = map[string]string{
 	"metadata": "169.254.169.254", "mapped": "::ffff:127.0.0.2", "nat64": "64:ff9b::7f00:2", "local-nat64": "64:ff9b:1::7f00:2", "sixtofour": "2002:7f00:2::1",
 	"teredo": "2001:0:7f00:2::1", "compatible": "::127.0.0.2", "loopback": "::1", "unique-local": "fd00::1",
@@ -31,7 +31,7 @@ var literals = []string{
 // forbidden is the server at 127.0.0.2 that no attack may reach, and the allowed server at 127.0.0.1 with its port.
 type forbidden struct {
 	port    string
-	rebound atomic.Bool // whether rebound.evil.example.com leads inside by now
+	rebound atomic.Bool // whether rebound.evil.example.com resolves to a private address now
 }
 
 func newForbidden(t *testing.T) *forbidden {
@@ -54,7 +54,7 @@ func newForbidden(t *testing.T) *forbidden {
 		t.Fatal(err)
 	}
 	inside := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
-		t.Errorf("%s %s reached the server inside", q.Method, q.Host)
+		t.Errorf("%s %s reached the private server", q.Method, q.Host)
 	})}
 	go inside.Serve(ln)
 	t.Cleanup(func() { inside.Close() })
@@ -101,7 +101,7 @@ connect() { printf '%s: ' "$1"; echo $(bash -c 'exec 3<>/dev/tcp/127.0.0.1/${htt
 }
 
 // Not parallel: it changes the resolver of this process, which is the server's.
-func TestNoWayLeadsInsideFromAnAttempt(t *testing.T) {
+func TestAttemptReachesNoPrivateAddress(t *testing.T) {
 	testrig.Sandboxed(t)
 	f := newForbidden(t)
 	net.DefaultResolver.PreferGo, net.DefaultResolver.Dial = true, egresstest.Dialer(t, f.lookup)
@@ -118,9 +118,9 @@ func TestNoWayLeadsInsideFromAnAttempt(t *testing.T) {
 	text, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "seen.txt")
 	r.Must(err)
 	f.judge(t, text, r.State(n).Attempts[0].Receipt)
-	said := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary
-	if !strings.Contains(said, "- refused: `") || !strings.Contains(said, "allow it in `network.agent`") {
-		t.Errorf("the check run says\n%s", said)
+	summary := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary
+	if !strings.Contains(summary, "- refused: `") || !strings.Contains(summary, "allow it in `network.agent`") {
+		t.Errorf("the check run contains\n%s", summary)
 	}
 }
 

@@ -26,7 +26,7 @@ func prey(t *testing.T) (r *rig, page string) {
 	return r, fmt.Sprintf("/threads/%s/%d", testrig.Repo, n)
 }
 
-// sends a request that no browser would send by itself; its header may name another host.
+// sends sends a request that browsers would not send. Its header may name another host.
 func (b *browser) sends(method, path string, header map[string]string) (answer *http.Response, text string) {
 	b.T.Helper()
 	return b.sendsTo(b.Pages, method, path, header)
@@ -37,11 +37,11 @@ func (b *browser) sendsTo(at, method, path string, header map[string]string) (an
 	b.T.Helper()
 	q, err := http.NewRequestWithContext(b.T.Context(), method, "http://"+at, nil)
 	b.Must(err)
-	q.URL.Opaque = "//" + at + path // as it is spelled; the server then takes the host from here
+	q.URL.Opaque = "//" + at + path // unchanged; the server then takes the host from here
 	for name, v := range header {
 		q.Header.Set(name, v)
 	}
-	if host := header["Host"]; host != "" { // which Go's cookie jar goes by
+	if host := header["Host"]; host != "" { // Go's cookie jar uses it
 		q.Host = host
 		q.URL.Opaque, q.URL.Path = "", path
 		for _, c := range b.Jar.Cookies(&url.URL{Scheme: "http", Host: at}) {
@@ -82,7 +82,7 @@ func (b *browser) signedIn() bool {
 	return status == http.StatusOK
 }
 
-func TestALoginCannotBeMovedToAnotherBrowser(t *testing.T) {
+func TestLoginCannotBeMovedToAnotherBrowser(t *testing.T) {
 	t.Parallel()
 	r, _ := prey(t)
 	mallory, ada := r.browserOf(testrig.Reader), r.browserOf(testrig.Writer)
@@ -98,11 +98,11 @@ func TestALoginCannotBeMovedToAnotherBrowser(t *testing.T) {
 		t.Errorf("a stolen code without its verifier signed in: %d", status)
 	}
 	if hers.Query().Get("state") == his.Query().Get("state") {
-		t.Error("two logins have one state")
+		t.Error("two logins have the same state")
 	}
 }
 
-func TestALoginReplacesASessionThatWasPlanted(t *testing.T) {
+func TestLoginReplacesAPlantedSession(t *testing.T) {
 	t.Parallel()
 	r, _ := prey(t)
 	ada := r.browserOf(testrig.Writer)
@@ -130,12 +130,12 @@ func TestALoginReplacesASessionThatWasPlanted(t *testing.T) {
 	}
 }
 
-func TestEveryPostOfAnotherSiteIsRefused(t *testing.T) {
+func TestPostsFromOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	r, page := prey(t)
-	olga := r.browserOf("olga") // an operator, who may press everything
+	olga := r.browserOf("olga") // an operator, who may use every control
 	olga.page("/login/github")
-	posts := []string{"/logout", "/login/link/x", "/accounts/main/close", "/deliveries/x/retry"}
+	posts := []string{page + "/steer", "/logout", "/login/link/x", "/accounts/main/close", "/deliveries/x/retry"}
 	for _, c := range policy.Commands {
 		if c.Page != "" {
 			posts = append(posts, page+"/"+c.Name)
@@ -143,11 +143,11 @@ func TestEveryPostOfAnotherSiteIsRefused(t *testing.T) {
 	}
 	before := len(r.State(1).Controls)
 	for name, header := range map[string]map[string]string{
-		"another site":            {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
-		"another host of ours":    {"Sec-Fetch-Site": "same-site", "Origin": "https://evil.example"},
-		"an old browser":          {"Origin": "https://evil.example"},
-		"a sandboxed page":        {"Origin": "null"},
-		"a name that was rebound": {"Host": "evil.example", "Origin": "http://evil.example"},
+		"another site":         {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
+		"another of our hosts": {"Sec-Fetch-Site": "same-site", "Origin": "https://evil.example"},
+		"an old browser":       {"Origin": "https://evil.example"},
+		"a sandboxed page":     {"Origin": "null"},
+		"a rebound name":       {"Host": "evil.example", "Origin": "http://evil.example"},
 	} {
 		for _, path := range posts {
 			if answer, _ := olga.sends("POST", path, header); answer.StatusCode != http.StatusForbidden && answer.StatusCode != http.StatusMisdirectedRequest {
@@ -160,7 +160,7 @@ func TestEveryPostOfAnotherSiteIsRefused(t *testing.T) {
 	}
 }
 
-func TestPagesAnswerOnlyToTheirHostAndSpelling(t *testing.T) {
+func TestPagesAnswerOnlyToTheirHostAndPath(t *testing.T) {
 	t.Parallel()
 	r, page := prey(t)
 	ada, nobody := r.browserOf(testrig.Writer), r.browserOf("")
@@ -184,7 +184,7 @@ func TestPagesAnswerOnlyToTheirHostAndSpelling(t *testing.T) {
 	}
 }
 
-func TestTheMetricsTokenOpensNothingElse(t *testing.T) {
+func TestMetricsTokenOpensNothingElse(t *testing.T) {
 	t.Parallel()
 	r, page := prey(t)
 	nobody := r.browserOf("")
@@ -203,6 +203,6 @@ func TestTheMetricsTokenOpensNothingElse(t *testing.T) {
 		}
 	}
 	if answer, _ := nobody.sends("POST", page+"/retry", map[string]string{"Authorization": "Bearer " + metricsToken}); answer.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a command with the token of the metrics: %s", answer.Status)
+		t.Errorf("a command with the metrics token: %s", answer.Status)
 	}
 }

@@ -47,8 +47,8 @@ func TestProtectedPathsAreLeftOut(t *testing.T) {
 			}
 			for _, p := range append(paths, ".github/pawl.yml", "deploy/x") {
 				always := p == ".github/pawl.yml" || p == "deploy/x"
-				if said := slices.Contains(left, p+" (protected)"); said != (allow == "" || always) {
-					t.Errorf("that %s was left out is said: %v", p, said)
+				if named := slices.Contains(left, p+" (protected)"); named != (allow == "" || always) {
+					t.Errorf("the omission of %s is reported: %v", p, named)
 				}
 			}
 			if body := r.World.Pulls(testrig.Repo)[0].Body; !strings.HasPrefix(body, "<!-- pawl:begin -->\n**This changes the agents' instructions:** `CLAUDE.md`") {
@@ -84,7 +84,7 @@ func TestAgentReachesNoCredential(t *testing.T) {
 	for _, name := range []string{"env", "environ", "gitconfig", "remotes"} {
 		for _, bad := range []string{"ghs_", "PRIVATE", "x-access-token", testrig.Secret, "not for the agent", r.World.WebURL()} {
 			if text := r.Left(name); strings.Contains(text, bad) {
-				t.Errorf("%s holds %q:\n%s", name, bad, text)
+				t.Errorf("%s contains %q:\n%s", name, bad, text)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestAgentReachesNoCredential(t *testing.T) {
 		}
 	}
 	if !strings.Contains(r.Left("env"), "MY_KEY=for the agent") {
-		t.Errorf("the variable that the backend names did not reach the agent:\n%s", r.Left("env"))
+		t.Errorf("the backend's variable did not reach the agent:\n%s", r.Left("env"))
 	}
 	home, pwd := strings.TrimSpace(r.Left("home")), strings.TrimSpace(r.Left("pwd"))
 	if data := filepath.Join(r.Dir, "data"); !strings.HasPrefix(home, data) || !strings.HasPrefix(pwd, data) || home == pwd {
@@ -117,7 +117,7 @@ func TestSandboxedAgentSolvesAndReadsNoHostSecret(t *testing.T) {
 	secret := filepath.Join(r.Dir, "secret")
 	r.Must(os.WriteFile(secret, []byte("a host secret"), 0o600))
 	r.Agent("", "")
-	// The sandbox shows no folder of the test: the change carries what the agent saw.
+	// The sandbox shows no folder of the test, so the agent reports through its change.
 	r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte("#!/bin/sh\ncat > /dev/null\necho two >> a.txt\n"+
 		"{ cat "+secret+"; cat "+filepath.Join(r.Dir, "app.pem")+"; cat "+filepath.Join(r.Dir, "pawl.yml")+"; cat /proc/1/environ; ls /proc | grep -c '^[0-9]'; id -u; } > seen.txt 2>&1\n"+
 		"touch /usr/here 2>/dev/null && echo wrote >> seen.txt; echo kept > \"$HOME/x\" && echo home >> seen.txt\n"), 0o700))
@@ -135,6 +135,6 @@ func TestSandboxedAgentSolvesAndReadsNoHostSecret(t *testing.T) {
 		}
 	}
 	if !strings.Contains(seen, "No such file") || !strings.HasSuffix(seen, "home\n") {
-		t.Errorf("the agent saw\n%s\nwant no such files, and a home to write to", seen)
+		t.Errorf("the agent saw\n%s\nwant no such files, and a writable home folder", seen)
 	}
 }

@@ -52,7 +52,7 @@ func TestEmptyRepositoryIsReported(t *testing.T) {
 	}
 }
 
-func TestAnEmptyIssueIsAskedAbout(t *testing.T) {
+func TestEmptyIssueIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("echo two >> a.txt\n", "")

@@ -9,7 +9,7 @@ import (
 )
 
 // The branch of Pawl's name is left over from an earlier server, or a user made it.
-func TestABranchOfPawlsNameThatExistsIsReported(t *testing.T) {
+func TestExistingBranchOfPawlsNameIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n"})
 	r.Agent("cat > /dev/null; echo two >> a.txt\n", "")

@@ -46,7 +46,7 @@ func TestInstallationLimitCoversAllItsRepositories(t *testing.T) {
 
 // A workflow that opens and labels an issue for each of Pawl's pull requests would never end. A user's comment begins a
 // new chain.
-func TestChainOfOwnWorkEndsUntilAUserAsks(t *testing.T) {
+func TestChainOfPawlsOwnIssuesEndsUntilAUserComments(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")

@@ -49,7 +49,7 @@ func TestButtonsWorkForWritersOnly(t *testing.T) {
 	}
 	r.Open()
 	r.play(n, []happens{{"a writer resumes", click("resume", testrig.Writer), `+ button "resume"`}})
-	r.Await("an attempt that says who clicked", func() bool {
+	r.Await("an attempt that names the user who clicked", func() bool {
 		all := r.State(n).Attempts
 		return slices.Contains(all[len(all)-1].Decision.Reasons.Texts(), "ada asked to resume")
 	})

@@ -54,5 +54,5 @@ func TestFailingCIBeginsOneAttempt(t *testing.T) {
 	other, err := r.World.OpenPull(t.Context(), testrig.Repo, testrig.Writer, fakegithub.PullRequest{Title: "A feature", Head: "feature"})
 	r.Must(err)
 	r.Settle()
-	r.play(other, []happens{{"failure on somebody else's commit", r.fails(r.Head(other), "unit"), ""}})
+	r.play(other, []happens{{"failure on another user's commit", r.fails(r.Head(other), "unit"), ""}})
 }

@@ -17,7 +17,7 @@ const maxSkew = time.Minute
 // CompareClocks returns an error if another clock, such as "GitHub's", differs by more than a minute. Such a server
 // claims nothing.
 func CompareClocks(other string, ahead time.Duration) error {
-	const set = "set it, such as by systemd-timesyncd or chrony"
+	const set = "set it, for example with systemd-timesyncd or chrony"
 	switch {
 	case ahead > maxSkew:
 		return fmt.Errorf("this machine's clock is %s ahead of %s; %s", ahead.Round(time.Second), other, set)
@@ -83,7 +83,7 @@ func (s *Server) reportClock(ctx context.Context, trouble string) error {
 		if trouble != "" {
 			all = append(all, WrongClock{s.solver.Env.Node, trouble, now})
 		}
-		next, _ := json.Marshal(all) // always marshals
+		next, _ := json.Marshal(all) // never fails
 		return next
 	})
 }

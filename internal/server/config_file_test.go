@@ -56,7 +56,7 @@ func TestRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	fork := push(fakegithub.Commit{Branch: "fork", Files: file("verfiy: [make]\n")})
 	checked(fork, "failure", config.RepoFile+" has 1 error")
 	quiet := push(fakegithub.Commit{Branch: "quiet", Files: map[string]string{"c.txt": "c\n"}})
-	push(fakegithub.Commit{Branch: "main", Files: file("checks: {severity: always}\n")}) // the base has another file now
+	push(fakegithub.Commit{Branch: "main", Files: file("checks: {severity: always}\n")}) // the base now has another file
 	r.Settle()
 	r.World.SetWebhookURL("")
 	for _, branch := range []string{"fork", "quiet"} {
@@ -81,7 +81,7 @@ func TestRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 		r.World.Send("pull_request", payload)
 	}
 	r.Settle()
-	if notes := r.notes("pull_request"); !strings.Contains(notes, "pawl/config is there") || !strings.Contains(notes, config.RepoFile+" is as it was") {
+	if notes := r.notes("pull_request"); !strings.Contains(notes, "pawl/config exists") || !strings.Contains(notes, config.RepoFile+" is unchanged") {
 		t.Errorf("a fork's pull requests: %s", notes)
 	}
 	n := 0

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// json lists the columns that hold JSON: the rows to damage, and what pawl status or the thread then says. Of the
-// others, plain, Pawl decodes nothing.
+// json lists the columns that contain JSON, with the rows to damage and the resulting message in pawl status or the
+// thread. Pawl decodes none of the other columns, listed in plain.
 var (
 	jsonColumns = map[string]struct{ where, says string }{
 		"events.data":        {"kind = 'decision'", "the log is damaged: event"},
@@ -33,13 +33,13 @@ var (
 	plainColumns = []string{
 		"aliases.name", "aliases.owner", "attempts.account", "attempts.repo", "breakers.account", "cooldowns.backend", "cooldowns.effort", "cooldowns.model", "cooldowns.repo",
 		"cooldowns.thread", "deliveries.event", "deliveries.guid", "deliveries.note", "deliveries.state", "events.key", "events.kind", "graded.backend", "graded.id",
-		"graded.repo", "shared.key", "threads.account", "threads.lease_owner", "threads.name", "threads.owner", "windows.account", "windows.name",
+		"graded.repo", "shared.key", "threads.account", "threads.lease_owner", "threads.name", "threads.owner", "threads.place", "windows.account", "windows.name",
 	}
 )
 
 const elsewhere = "acme/gadgets"
 
-// damage is a server that has worked in a repository, with a row in each table.
+// damage is a server after work in a repository, with a row in each table.
 func damage(t *testing.T) (r *rig, issue int) {
 	t.Helper()
 	r = newRig(t, nil)
@@ -69,7 +69,7 @@ func (r *rig) change(query string, args ...any) {
 	r.Must(err)
 }
 
-// report is `pawl status` as text.
+// report returns the text of `pawl status`.
 func (r *rig) report() string {
 	r.T.Helper()
 	report, err := status.Read(r.T.Context(), r.Node.Config(), r.Node.Store(), r.Clock.Now(), status.AllThreads)
@@ -79,7 +79,7 @@ func (r *rig) report() string {
 	return text.String()
 }
 
-// goesOn checks that the pages answer and that work in another repository is done.
+// goesOn checks that the pages answer and that the server finishes work in another repository.
 func (r *rig) goesOn() {
 	r.T.Helper()
 	for _, page := range []string{"/", "/accounts", "/backends", "/metrics", "/readyz", "/threads/acme/widgets/1", "/?repo=acme%2Fwidgets"} {
@@ -113,11 +113,11 @@ func TestEveryJSONColumnHasARuleForDamage(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a column needs a rule for damage, or is plain (-want +got):\n%s", diff)
+		t.Errorf("each column needs a rule for damage, or an entry in plain (-want +got):\n%s", diff)
 	}
 }
 
-func TestDamagedRowHoldsOnlyWhatItIsAbout(t *testing.T) {
+func TestDamagedRowAffectsOnlyItsSubject(t *testing.T) {
 	t.Parallel()
 	for column, c := range jsonColumns {
 		t.Run(column, func(t *testing.T) {
@@ -146,13 +146,13 @@ func TestDamagedPauseLogStopsItsRepositoryUntilItIsUnpaused(t *testing.T) {
 	}
 	r.wantIn("the reasons", strings.Join(s.Reasons, " "), "the pause log of acme/widgets cannot be read (event 1: invalid character 'x' looking for beginning of value); pawl unpause or pawl pause decides")
 	if resumed, err := commands.Unpause(t.Context(), r.Node.Store(), "acme", "widgets", by); err != nil || resumed != 1 {
-		t.Errorf("%d threads go on (%v), want 1", resumed, err)
+		t.Errorf("%d threads continue (%v), want 1", resumed, err)
 	}
 	r.Await("the work", func() bool { return r.Thread(testrig.ThreadName(n)).State == "done" })
 }
 
-// An operator or a user replaces the row by the command that the sentence names.
-func TestDamagedAccountIsMendedByACommand(t *testing.T) {
+// An operator or a user replaces the row with the command that the message names.
+func TestCommandRepairsADamagedAccount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		table, rule, says string
@@ -177,18 +177,19 @@ func TestDamagedAccountIsMendedByACommand(t *testing.T) {
 			n, err := r.World.OpenIssue(testrig.Repo, testrig.Writer, "Another line", "Please add another line to a.txt.")
 			r.Must(err)
 			r.Writes(n, testrig.Writer, "/pawl use mine")
+			r.Settle() // deliveries are handled in no fixed order
 			r.Writes(n, testrig.Writer, "/pawl solve")
 			s := r.Over(testrig.ThreadName(n))
 			if string(s.Rule) != c.rule {
 				t.Fatalf("%s (%s %v), want %s", s.State, s.Rule, s.Reasons, c.rule)
 			}
-			r.Await("what to do on the thread", func() bool { return strings.Contains(r.StatusComment(n), c.says) })
+			r.Await("the remedy on the thread", func() bool { return strings.Contains(r.StatusComment(n), c.says) })
 			c.mend(r, n)
 			r.Await("the work", func() bool { return r.Thread(testrig.ThreadName(n)).State == "done" })
 			var left int
 			r.Must(r.Node.Store().DB().QueryRowContext(t.Context(), "SELECT count(*) FROM "+c.table+" WHERE state = '[]'").Scan(&left))
 			if left > 0 {
-				t.Error("the damaged row is still there")
+				t.Error("the damaged row still exists")
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func TestDamagedRowStopsOnlyItsThread(t *testing.T) {
 	change(`{"action"`, `#"action"`)
 	r.Writes(damaged, testrig.Writer, "/pawl solve again")
 	r.Writes(damaged, testrig.Writer, "/pawl retry")
-	told := func() (n int) {
+	reports := func() (n int) {
 		for _, c := range r.World.Comments(testrig.Repo, damaged) {
 			if strings.Contains(c.Body, "this thread cannot be read from Pawl's database") {
 				n++
@@ -34,13 +34,13 @@ func TestDamagedRowStopsOnlyItsThread(t *testing.T) {
 		}
 		return n
 	}
-	r.Await("a word on the thread", func() bool { return told() > 0 })
+	r.Await("a message on the thread", func() bool { return reports() > 0 })
 	other := r.Solve("A third line", "Please add a third line to a.txt.")
 	if s := r.Over(testrig.ThreadName(other)); s.State != "done" {
 		t.Errorf("another thread is %s (%s %v), want done", s.State, s.Rule, s.Reasons)
 	}
-	if n := told(); n != 1 {
-		t.Errorf("told %d times, want once", n)
+	if n := reports(); n != 1 {
+		t.Errorf("reported %d times, want once", n)
 	}
 	report, err := status.Read(t.Context(), r.Node.Config(), r.Node.Store(), time.Now(), status.AllThreads)
 	r.Must(err)
@@ -52,6 +52,6 @@ func TestDamagedRowStopsOnlyItsThread(t *testing.T) {
 	change(`#"action"`, `{"action"`)
 	r.Writes(damaged, testrig.Writer, "/pawl retry")
 	if s := r.Over(testrig.ThreadName(damaged)); s.State != "done" {
-		t.Errorf("the mended thread is %s (%s %v), want done", s.State, s.Rule, s.Reasons)
+		t.Errorf("the repaired thread is %s (%s %v), want done", s.State, s.Rule, s.Reasons)
 	}
 }

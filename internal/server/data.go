@@ -60,7 +60,7 @@ func claimData(ctx context.Context, root string) (*dataFolder, error) {
 				_, err = lock.Write(id)
 			}
 			if err != nil {
-				err = fmt.Errorf("data_dir: keep its id: %w (see that the disk is not full)", err)
+				err = fmt.Errorf("data_dir: store its id: %w (check that the disk is not full)", err)
 			}
 			return &dataFolder{root: root, dir: own, lock: lock, place: string(id) + ":" + own}, err
 		}
@@ -68,7 +68,7 @@ func claimData(ctx context.Context, root string) (*dataFolder, error) {
 			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there, and the file system to lock)", err)
 		}
 	}
-	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this one another", maxNodes, root)
+	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this server another one", maxNodes, root)
 }
 
 // abandoned locks each unused folder and calls f.

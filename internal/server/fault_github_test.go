@@ -18,12 +18,12 @@ func (r *rig) away() {
 	r.World.Inject(fakegithub.Fault{Route: "* **", Status: http.StatusServiceUnavailable, Times: -1})
 }
 
-// kept is how often the server logged that it keeps an attempt's commit.
+// kept returns how often the server logged that it keeps an attempt's commit.
 func (r *rig) kept() int {
 	return strings.Count(r.Log.String(), "GitHub is unreachable: the attempt's commit is kept")
 }
 
-func TestWorkOutlastsAGitHubOutage(t *testing.T) {
+func TestWorkSurvivesAGitHubOutage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()
@@ -34,8 +34,8 @@ func TestWorkOutlastsAGitHubOutage(t *testing.T) {
 	if code, answer := r.Hook(body, nil); code != http.StatusOK {
 		t.Errorf("a webhook was answered %d %q, want 200", code, answer)
 	}
-	if code, said := r.Ready(); code != http.StatusOK || !said.Ready {
-		t.Errorf("/readyz: %d %+v, want ready", code, said)
+	if code, ready := r.Ready(); code != http.StatusOK || !ready.Ready {
+		t.Errorf("/readyz: %d %+v, want ready", code, ready)
 	}
 	r.World.ClearFaults()
 	r.WantSolved(n)
@@ -44,7 +44,7 @@ func TestWorkOutlastsAGitHubOutage(t *testing.T) {
 	}
 }
 
-// An organization may turn on an IP allow list at any time, and its owner then lets the server in.
+// An organization may turn on an IP allow list at any time. Its owner then adds the server.
 func TestWorkContinuesOnceAnIPAllowListAdmitsTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -86,7 +86,7 @@ func TestWaitingPushFreesItsSlot(t *testing.T) {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	if _, running := r.State(n).Running(); !running {
-		t.Errorf("the attempt of %s does not wait any more: %+v", testrig.ThreadName(n), r.State(n).Attempts)
+		t.Errorf("the attempt of %s no longer waits: %+v", testrig.ThreadName(n), r.State(n).Attempts)
 	}
 	r.World.ClearFaults()
 	r.WantSolved(n)
@@ -200,7 +200,7 @@ func TestSlowGitServerOnlyTakesLonger(t *testing.T) {
 	r.solvedDespite(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Latency: 31 * time.Second})
 }
 
-// Every call is answered just before its deadline. The deadline of a whole lies above the sum of its calls' deadlines.
+// Every call is answered just before its deadline. A step's deadline is above the sum of its calls' deadlines.
 func TestWorkBeginsWhileGitHubAnswersSlowly(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "each call takes 25 seconds")
@@ -210,7 +210,7 @@ func TestWorkBeginsWhileGitHubAnswersSlowly(t *testing.T) {
 	r.Start()
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
 	r.Await("the agent", func() bool { return r.Calls() > 0 })
-	r.World.ClearFaults() // the rest would take five minutes more
+	r.World.ClearFaults() // later calls would take five minutes more
 	if s := r.Over(testrig.ThreadName(n)); s.State != "done" || r.Calls() != 1 {
 		t.Errorf("%s (%s %q) after %d calls, want done after one", s.State, s.Rule, s.Reasons, r.Calls())
 	}

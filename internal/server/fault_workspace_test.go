@@ -50,8 +50,8 @@ exit 1
 	if _, code := r.Send(100); code != http.StatusOK {
 		t.Errorf("a webhook was answered %d; the database is on another disk", code)
 	}
-	if code, said := r.Ready(); code != http.StatusOK || said.Part(t, "data_dir").OK {
-		t.Errorf("/readyz: %d %+v, want ready, and data_dir not", code, said)
+	if code, ready := r.Ready(); code != http.StatusOK || ready.Part(t, "data_dir").OK {
+		t.Errorf("/readyz: %d %+v, want ready, and data_dir not", code, ready)
 	}
 	if s := r.Thread(testrig.ThreadName(good)); s.Attempts != 0 || s.State == "stopped" {
 		t.Errorf("the other thread is %s (%s %q) after %d attempts, want none", s.State, s.Rule, s.Reasons, s.Attempts)

@@ -33,13 +33,13 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 		}
 		answer := all[len(all)-1]
 		r.wantIn("the answer to "+tc.command, answer, tc.want)
-		r.wantNoneIn("the answer to "+tc.command, answer, "pawl[bot]") // Pawl's own acts are no news to users
+		r.wantNoneIn("the answer to "+tc.command, answer, "pawl[bot]") // users see Pawl's own acts anyway
 		if got := r.eyes(n, id); got != 1 {
 			t.Errorf("%s has %d 👀 of Pawl, want 1", tc.command, got)
 		}
 	}
 	if r.Calls() != 1 {
-		t.Errorf("%d calls of the agent, want 1: questions are no work", r.Calls())
+		t.Errorf("%d calls of the agent, want 1: questions are not work", r.Calls())
 	}
 }
 

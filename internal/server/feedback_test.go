@@ -15,13 +15,13 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// judged are the verdicts on a thread's remarks in order, without Pawl's own.
+// judged returns the verdicts on a thread's remarks in order, without Pawl's own.
 func (r *rig) judged(n int) []string {
 	r.T.Helper()
 	return handlerstest.Verdicts(r.State(n))
 }
 
-// happens is one event on a thread and its result: want is "" for nothing worth logging, "+ reason" for another attempt,
+// happens is one event on a thread and its result: want is "" if nothing is logged, "+ reason" for another attempt, and
 // "- reason" for none. A part of the reason is enough.
 type happens struct {
 	name string
@@ -80,7 +80,7 @@ func (r *rig) wantNoneIn(what, text string, all ...string) {
 	r.T.Helper()
 	for _, no := range all {
 		if strings.Contains(text, no) {
-			r.T.Errorf("%s holds %q:\n%s", what, no, text)
+			r.T.Errorf("%s contains %q:\n%s", what, no, text)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestBridgedCopiesStartNothing(t *testing.T) {
 	r.play(n, scenes)
 }
 
-// Otherwise an agent could disguise a stop as its own text, and nobody could stop it.
+// Otherwise an agent could print a user's stop in advance, so that the stop counts as the agent's own text.
 func TestStopCountsAlthoughTheAgentPrintedIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -142,7 +142,7 @@ func TestStopCountsAlthoughTheAgentPrintedIt(t *testing.T) {
 	r.Gate()
 	r.Start()
 	n := r.Solve("A second line", "Please add a second line.")
-	r.Await("the log to hold what the agent printed", func() bool {
+	r.Await("the agent's output in the log", func() bool {
 		return slices.ContainsFunc(r.Events(n), func(e thread.Event) bool { return e.Kind == thread.KindAuthored })
 	})
 	r.Must(r.Says(n, testrig.Writer, "/pawl solve")())

@@ -39,7 +39,7 @@ type githubHealth struct {
 
 	mu               sync.Mutex
 	answered, failed time.Time // last good answer; last failure
-	failure          error     // of that request
+	failure          error     // the last failure's error
 }
 
 func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -104,7 +104,7 @@ func (s *Server) knownHookRanges() []netip.Prefix {
 func (s *Server) loadHookRanges(ctx context.Context) error {
 	old, err := s.store.ReadShared(ctx, hookRangesKey)
 	var kept []netip.Prefix
-	if json.Unmarshal(old, &kept) == nil { // otherwise fetched again
+	if json.Unmarshal(old, &kept) == nil { // otherwise Pawl fetches the addresses again
 		s.hookRanges.Store(&kept)
 	}
 	return err
@@ -120,11 +120,11 @@ func (s *Server) watchHookRanges(ctx context.Context) {
 		case err != nil:
 			s.log.Warn().Err(err).Int("known", len(s.knownHookRanges())).Msg("fetch GitHub's webhook addresses; the last known ones stay valid, and without them every address is accepted")
 		default:
-			kept, _ := json.Marshal(all) // always marshals
+			kept, _ := json.Marshal(all) // never fails
 			if err := s.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
 				s.log.Warn().Err(err).Msg("store GitHub's webhook addresses")
 			}
-			s.hookRanges.Store(&all) // stored first, so that a restart knows it
+			s.hookRanges.Store(&all) // stored first, so that a restart knows the addresses
 		}
 		if wait.For(ctx, hookRangesInterval) != nil {
 			return

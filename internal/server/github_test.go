@@ -28,7 +28,7 @@ func TestOnlyAppRequestsJudgeItsCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		if why := refusal(q, tt.status); (why != nil) != tt.away {
-			t.Errorf("%d to %s: %v, want it to tell of GitHub: %t", tt.status, tt.path, why, tt.away)
+			t.Errorf("%d to %s: %v, want it to affect GitHub's state: %t", tt.status, tt.path, why, tt.away)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Each attempt makes one call, which uses 20 % of a window.
-func TestNoAttemptBeginsThatWouldReachTheLimit(t *testing.T) {
+func TestAttemptWaitsIfItWouldReachTheLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	provider, err := fakeprovider.Start(fakeprovider.Options{Key: "sk-of-the-provider", Now: r.Clock.Now})
@@ -51,9 +51,9 @@ echo "$PAWL_THREAD" >> a.txt
 	if why := v.Reasons[0].Text; why != "account mine: an attempt uses about 20 % of the 5h window; 5 % is left until" {
 		t.Errorf("it waits because %q", why)
 	}
-	if said := r.StatusComment(n); !strings.Contains(said, "an attempt uses about 20 % of the 5h window; 5 % is left until") ||
-		!strings.Contains(said, "The operator can raise `policy.headroom.hold_at`") {
-		t.Errorf("the status comment says\n%s", said)
+	if comment := r.StatusComment(n); !strings.Contains(comment, "an attempt uses about 20 % of the 5h window; 5 % is left until") ||
+		!strings.Contains(comment, "The operator can raise `policy.headroom.hold_at`") {
+		t.Errorf("the status comment is\n%s", comment)
 	}
 	shares := map[string]float64{}
 	for _, a := range r.Status().Accounts {
@@ -64,13 +64,7 @@ echo "$PAWL_THREAD" >> a.txt
 	if diff := cmp.Diff(map[string]float64{"mine 5h": 0.9, "mine 7d": 0.4}, shares); diff != "" {
 		t.Errorf("the used shares of pawl status (-want +got)\n%s", diff)
 	}
-	calls := 0 // beside the server's own look at whether the provider can be reached
-	for _, q := range provider.Requests() {
-		if q.Method == http.MethodPost {
-			calls++
-		}
-	}
-	if calls != 3 {
+	if calls := modelCalls(provider); calls != 3 {
 		t.Errorf("%d calls of the model, want 3", calls)
 	}
 	provider.Set("used", "0")
@@ -80,7 +74,17 @@ echo "$PAWL_THREAD" >> a.txt
 	r.Await("the end", func() bool { return r.View(n).State == checkrun.Done })
 }
 
-// TestAttemptTakesTheAccountWithHeadroom: two providers' keys are two accounts of one backend.
+// modelCalls counts the calls of models. The server itself only asks whether the provider can be reached.
+func modelCalls(provider *fakeprovider.Server) (n int) {
+	for _, q := range provider.Requests() {
+		if q.Method == http.MethodPost {
+			n++
+		}
+	}
+	return n
+}
+
+// Two providers' keys are two accounts of one backend.
 func TestAttemptTakesTheAccountWithHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -115,7 +119,7 @@ echo "$PAWL_THREAD" >> a.txt
 	}
 }
 
-// TestRealCLIsStayBelowTheLimit: each good answer uses 5 % of the window, and the provider refuses from 100 % on.
+// Each good answer uses 5 % of the window. The provider refuses requests from 100 % on.
 func TestRealCLIsStayBelowTheLimit(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "the agent CLIs")
@@ -165,13 +169,10 @@ backends: [{name: %s, kind: %s, argv: [%q], provider: fake, model: %s}]
 	}
 }
 
-// TestWindowsOfASessionFileHoldOthersOnceTwoThreadsReportThem: Codex with its own login reports windows in a file that
-// the agent can write.
-func TestWindowsOfASessionFileHoldOthersOnceTwoThreadsReportThem(t *testing.T) {
+// CLIs with their own login report windows in their output or in a file. The agent can write both.
+func TestReportedWindowCountsOnceTwoThreadsReportIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.Must(os.WriteFile(filepath.Join(r.Dir, "auth.json"), []byte("{}"), 0o600))
-	r.Agent(`case "$1" in --version) echo "codex-cli `+config.CLIOf(config.Codex).Version+`"; exit;; esac
+	const codex = `case "$1" in --version) echo "codex-cli VERSION"; exit;; esac
 id=01a1fd24-701f-7592-bb9e-941e16d06283
 sessions="$HOME/.codex/sessions/2026/11/29"
 mkdir -p "$sessions"
@@ -182,19 +183,35 @@ echo '{"type":"thread.started","thread_id":"'$id'"}'
 echo '{"type":"turn.started"}'
 echo '{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"Added a line."}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
-`, "credential_file: auth.json")
-	r.Config = strings.Replace(r.Config, "kind: command", "kind: codex", 1)
-	r.Start()
-	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), "reset"), fmt.Append(nil, r.Clock.Now().Add(time.Hour).Unix()), 0o600))
-	var rules []policy.Rule
-	for i := range 3 {
-		v := r.Idle(r.Solve(fmt.Sprintf("Issue %d", i), "Please add a line."))
-		rules = append(rules, v.Rule)
-		if i < 2 && v.State != checkrun.Done {
-			t.Fatalf("issue %d: %s (%s %v), want done", i, v.State, v.Rule, v.Reasons)
-		}
-	}
-	if rules[2] != policy.RuleHeadroom {
-		t.Errorf("the rules are %q; want the third thread held by headroom, after two reported the window", rules)
+`
+	const claude = `case "$1" in --version) echo "VERSION (Claude Code)"; exit;; esac
+id=6a5a1b42-319c-4f8a-a345-e983b6a48ff2
+echo "$PAWL_THREAD" >> a.txt
+echo '{"type":"system","subtype":"init","cwd":"/","session_id":"'$id'","model":"m"}'
+echo '{"type":"assistant","message":{"id":"1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Added a line."}]},"session_id":"'$id'"}'
+echo '{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":'$(cat "$CTRL/reset")',"rateLimitType":"five_hour","utilization":0.97},"session_id":"'$id'"}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"Added a line.","session_id":"'$id'","usage":{"input_tokens":1,"output_tokens":1}}'
+`
+	for kind, script := range map[string]string{config.Codex: codex, config.Claude: claude} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.Must(os.WriteFile(filepath.Join(r.Dir, "auth.json"), []byte("{}"), 0o600))
+			r.Agent(strings.Replace(script, "VERSION", config.CLIOf(kind).Version, 1), "credential_file: auth.json")
+			r.Config = strings.Replace(r.Config, "kind: command", "kind: "+kind, 1)
+			r.Start()
+			r.Must(os.WriteFile(filepath.Join(r.Ctrl(), "reset"), fmt.Append(nil, r.Clock.Now().Add(time.Hour).Unix()), 0o600))
+			var rules []policy.Rule
+			for i := range 3 {
+				v := r.Idle(r.Solve(fmt.Sprintf("Issue %d", i), "Please add a line."))
+				rules = append(rules, v.Rule)
+				if i < 2 && v.State != checkrun.Done {
+					t.Fatalf("issue %d: %s (%s %v), want done", i, v.State, v.Rule, v.Reasons)
+				}
+			}
+			if rules[2] != policy.RuleHeadroom {
+				t.Errorf("the rules are %q; want the third thread to wait by headroom, after two reported the window", rules)
+			}
+		})
 	}
 }

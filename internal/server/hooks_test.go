@@ -30,7 +30,7 @@ func TestWebhookSecretRotationLosesNoDelivery(t *testing.T) {
 			t.Errorf("signed with %q: %d, want %d", secret, got, want)
 		}
 		if strings.Contains(r.Log.String(), secret) {
-			t.Errorf("the log holds %q", secret)
+			t.Errorf("the log contains %q", secret)
 		}
 	}
 }
@@ -47,9 +47,9 @@ func TestPollingServerFetchesDeliveries(t *testing.T) {
 	serve()
 	r.Solved()
 	if code, _ := r.Hook([]byte("{}"), nil); code != http.StatusNotFound {
-		t.Errorf("a webhook without any secret to check it with was answered %d, want 404", code)
+		t.Errorf("a webhook without a configured secret was answered %d, want 404", code)
 	}
-	// The next server fetches what happened without a server, and repeats nothing.
+	// The next server fetches the events of the time without a server, and repeats nothing.
 	r.Stop(syscall.SIGTERM)
 	n := r.Solve("A third line", "Please add a third line to a.txt.")
 	serve()

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A failover may leave a dead connection. Here the only writing connection is taken, which is as silent.
+// A failover may leave a dead connection. Here the only writing connection is in use, which looks the same.
 func TestHangingSweepTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSweepSparesLeasesAfterSleep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if freed, want := stats.Queued == 1, turn == skippedSweeps; freed != want {
-			t.Errorf("turn %d after it woke up: taken over %t, want %t", turn, freed, want)
+			t.Errorf("turn %d after the wake-up: taken over %t, want %t", turn, freed, want)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 	}
 }
 
-// restless is an agent that changes the work and fails in new words each time, so that only the restart limit stops it.
+// restless is an agent that changes the work and fails with a new message each time. Only the restart limit stops it.
 const restless = `cat > /dev/null
 words() { head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; echo; }
 words >> a.txt
@@ -126,7 +126,7 @@ func TestRestartLimitIsReported(t *testing.T) {
 	}
 	c := r.Check(pulls[0].Pull.HeadSHA, "pawl")
 	if c.Conclusion != "action_required" || !strings.Contains(c.Title+c.Summary, "restarted 8 times") {
-		t.Errorf("check run pawl: %s %q\n%s\nwant action_required and why", c.Conclusion, c.Title, c.Summary)
+		t.Errorf("check run pawl: %s %q\n%s\nwant action_required and the reason", c.Conclusion, c.Title, c.Summary)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestUsageLimitEndsTheRunAndOffersResume(t *testing.T) {
 	// A message names whole minutes, so the test takes the next minute.
 	reset = reset.Add(time.Minute)
 	if !offered || !strings.Contains(c.Summary, reset.Format("15:04")) {
-		t.Errorf("check run pawl offers %+v and says\n%s\nwant Resume and the reset at %s", c.Actions, c.Summary, reset)
+		t.Errorf("check run pawl has the buttons %+v and the text\n%s\nwant Resume and the reset at %s", c.Actions, c.Summary, reset)
 	}
 	r.Must(r.World.ClickButton(testrig.Repo, c.ID, "resume", testrig.Writer))
 	r.Await("the resumed attempt", func() bool { return r.Calls() == 2 })

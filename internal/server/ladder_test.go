@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// tapping is a repository whose verify command reports two tests in TAP: the old one fails, the other one fails once
-// a.txt is spoilt.
+// tapping returns a repository whose verify command reports two tests in TAP. The test old fails. The other test fails
+// once a.txt is broken.
 func tapping() map[string]string {
 	return map[string]string{
 		"a.txt": "one\n",
@@ -49,8 +49,8 @@ func TestOldFailuresAreNotTheAgentsTask(t *testing.T) {
 	if codes := r.Left("code.1") + r.Left("code.2") + r.Left("code.3"); codes != "1\n1\n0\n" {
 		t.Errorf("the tool ended with %q", codes)
 	}
-	if said := r.Left("said.3"); !strings.HasPrefix(said, "PASSED: 1 test still fails, as before.") {
-		t.Errorf("the tool's last answer is\n%s", said)
+	if answer := r.Left("said.3"); !strings.HasPrefix(answer, "PASSED: 1 test still fails, as before.") {
+		t.Errorf("the tool's last answer is\n%s", answer)
 	}
 	check := r.Check(r.Head(r.PullOf(n)), "pawl")
 	if check.Title != "Not verified: 1 test still fails, as on main" || check.Conclusion != "neutral" {
@@ -86,11 +86,11 @@ func TestPlainAgentRunsTestsInTheSandbox(t *testing.T) {
 		"first.txt":  {"the other one", "a.txt is spoilt", "exit 1\n"},
 		"second.txt": {"PASSED: 1 test still fails, as before.", "exit 0\n"},
 	} {
-		said, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), file)
+		text, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), file)
 		r.Must(err)
 		for _, want := range wants {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s does not say %q:\n%s", file, want, said)
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %q:\n%s", file, want, text)
 			}
 		}
 	}

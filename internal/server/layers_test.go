@@ -13,8 +13,8 @@ import (
 // fromBay is the path to the test's folder from a setup's or verification's HOME.
 const fromBay = `"$HOME/../../../../../../ctrl"`
 
-// prepared is a repository with a verify command and a setup that counts its runs in ctrl/setups and fills the ignored
-// folder deps and HOME.
+// prepared returns a repository with a verify command and a setup. The setup counts its runs in ctrl/setups and fills the
+// ignored folder deps and HOME.
 func prepared(verify string, more ...string) map[string]string {
 	files := map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n*.tmp\n", "setup.sh": "echo x >> " + fromBay + "/setups\nmkdir -p deps/lib\ncat package-lock.json > deps/lib/dep\necho warm > \"$HOME/cache\"\necho one > note.tmp\n",
 		"package-lock.json": "first\n", ".github/pawl.yml": "environment: {setup: [sh setup.sh]}\nverify: [" + fmt.Sprintf("%q", verify) + "]\n"}
@@ -45,7 +45,7 @@ func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
 		}
 		text, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
 		if l := r.Layer(n); err != nil || text != "one\nfirst\nwarm\none\n" || l.Key == "" || l.Key != r.Layer(issues[0]).Key || l.Commit != base {
-			t.Errorf("issue %d: a.txt is %q (%v), layer %+v; want what setup left, and one layer of %s for all", n, text, err, l, base)
+			t.Errorf("issue %d: a.txt is %q (%v), layer %+v; want the setup's files, and one layer of %s for all", n, text, err, l, base)
 		}
 	}
 	if got := r.Left("setups"); got != "x\n" {
@@ -69,7 +69,7 @@ func TestFailedSetupCostsNoAttempt(t *testing.T) {
 	r.Settle()
 	other := r.Solve("A third line", "Please add a third line to a.txt.")
 	if s := r.Ending(other); s.Rule != "setup_failed" || r.Left("setups") != "x\n" || r.Calls() != 0 {
-		t.Fatalf("%s (%s), setups %q, %d calls; want the one failure to count for all", s.State, s.Rule, r.Left("setups"), r.Calls())
+		t.Fatalf("%s (%s), setups %q, %d calls; want one failure for all threads", s.State, s.Rule, r.Left("setups"), r.Calls())
 	}
 	for _, mend := range []bool{false, true} {
 		before := strings.Count(r.Left("setups"), "x")
@@ -80,7 +80,7 @@ func TestFailedSetupCostsNoAttempt(t *testing.T) {
 		r.Must(err)
 		r.Await("the setup", func() bool { return strings.Count(r.Left("setups"), "x") == before+1 })
 		if s := r.Ending(n); (s.State == "done") != mend || r.Calls() != map[bool]int{true: 1}[mend] {
-			t.Errorf("mended %v: %s (%s %q), %d calls", mend, s.State, s.Rule, s.Reasons, r.Calls())
+			t.Errorf("repaired %v: %s (%s %q), %d calls", mend, s.State, s.Rule, s.Reasons, r.Calls())
 		}
 	}
 	r.Settle()
@@ -132,6 +132,6 @@ func TestUsualSetupIsOnlyProposed(t *testing.T) {
 	r.Await("the second attempt", func() bool { return r.Calls() == 2 })
 	r.Ending(n)
 	if check := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl"); strings.Contains(check.Summary, "no setup") {
-		t.Errorf("it is proposed again:\n%s", check.Summary)
+		t.Errorf("the setup is proposed again:\n%s", check.Summary)
 	}
 }

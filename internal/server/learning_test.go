@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// arm is a backend's line of pawl status.
+// arm returns a backend's line in pawl status.
 func (r *rig) arm(name string) learning.ArmView {
 	r.T.Helper()
 	for _, a := range r.Status().Learning.Arms {
@@ -25,7 +25,7 @@ func (r *rig) arm(name string) learning.ArmView {
 			return a
 		}
 	}
-	r.T.Fatalf("pawl status knows no backend %s", name)
+	r.T.Fatalf("pawl status lacks backend %s", name)
 	return learning.ArmView{}
 }
 
@@ -47,7 +47,7 @@ func (r *rig) revert(pull int) {
 	r.merge(n)
 }
 
-// words are users' grades of each attempt in the learning rows: the last of each kind.
+// words returns users' grades of each attempt in the learning rows, the last of each kind.
 func (r *rig) words(n int) (all []string) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -59,13 +59,13 @@ func (r *rig) words(n int) (all []string) {
 			if !strings.HasPrefix(g.ID, testrig.ThreadName(n)+"/") {
 				continue
 			}
-			said := strings.TrimPrefix(g.ID, testrig.ThreadName(n)+"/") + ":"
+			prefix := strings.TrimPrefix(g.ID, testrig.ThreadName(n)+"/") + ":"
 			for _, s := range g.Signals {
 				if s.Source == learning.PeopleSource && s.Known {
-					said += fmt.Sprintf(" %s %.1f", s.Kind, s.Value)
+					prefix += fmt.Sprintf(" %s %.1f", s.Kind, s.Value)
 				}
 			}
-			all = append(all, said)
+			all = append(all, prefix)
 		}
 	})
 	slices.Sort(all)
@@ -89,7 +89,7 @@ func TestUserSignalsChangeTheGrade(t *testing.T) {
 	pull, comments := r.PullOf(n), r.World.Comments(testrig.Repo, n)
 	status := comments[len(comments)-1].ID
 	mean := func() float64 { return r.arm("mine").Mean }
-	says := func(what string, moved func(float64) bool, want ...string) float64 {
+	expect := func(what string, moved func(float64) bool, want ...string) float64 {
 		t.Helper()
 		r.Await(what, func() bool { return slices.Equal(r.words(n), want) })
 		r.Await("its mean", func() bool { return moved(mean()) })
@@ -97,12 +97,12 @@ func TestUserSignalsChangeTheGrade(t *testing.T) {
 	}
 	below := func(was float64) func(float64) bool { return func(is float64) bool { return is < was } }
 	above := func(was float64) func(float64) bool { return func(is float64) bool { return is > was } }
-	verified := says("the verified work", above(before), "1:")
-	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Reader, "-1")) // may not write
+	verified := expect("the verified work", above(before), "1:")
+	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Reader, "-1")) // without write permission
 	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Writer, "rocket"))
 	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Writer, "+1"))
 	r.Must(r.World.CloseIssue(testrig.Repo, n, testrig.Writer)) // reactions are read now
-	liked := says("the 👍", below(verified), "1: thumbs_up 0.8")
+	liked := expect("the 👍", below(verified), "1: thumbs_up 0.8")
 	r.Must(r.World.ReopenIssue(testrig.Repo, n, testrig.Writer))
 	r.Settle()
 	_, err := r.World.Review(testrig.Repo, pull, testrig.Writer, "CHANGES_REQUESTED", "Please add one more line, below the first.")
@@ -111,14 +111,14 @@ func TestUserSignalsChangeTheGrade(t *testing.T) {
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	asked := says("the verdict", below(liked), "1: thumbs_up 0.8 changes_requested 0.3", "2:")
+	asked := expect("the verdict", below(liked), "1: thumbs_up 0.8 changes_requested 0.3", "2:")
 	r.merge(pull)
-	merged := says("the merge after one more change", above(asked), "1: thumbs_up 0.8 changes_requested 0.3 merged 0.8", "2: merged 1.0")
+	merged := expect("the merge after one more change", above(asked), "1: thumbs_up 0.8 changes_requested 0.3 merged 0.8", "2: merged 1.0")
 	if got := r.arm("mine").Rewards; got != 2 {
 		t.Errorf("%d rewards, want one for each attempt, revised", got)
 	}
 	r.revert(pull)
-	says("the revert", below(min(asked, merged)), "1: thumbs_up 0.8 changes_requested 0.3", "2: merged 1.0 reverted 0.0")
+	expect("the revert", below(min(asked, merged)), "1: thumbs_up 0.8 changes_requested 0.3", "2: merged 1.0 reverted 0.0")
 }
 
 // Two streams hold only their first lines, and the judge's quota is exhausted: it fails for one and silently gives the

@@ -22,7 +22,7 @@ func TestStartRemovesLeftoversOfDeadServers(t *testing.T) {
 	stays := map[string]bool{
 		// A server's folder has its lock file; a folder without one is not a server's.
 		"node-1/attempts/acme/widgets/7/1/transcript": false,
-		"node-2/attempts/acme/widgets/7/1/transcript": true, // which is in use
+		"node-2/attempts/acme/widgets/7/1/transcript": true, // this folder is in use
 		"node-3/attempts/acme/widgets/7/1/transcript": true,
 		// A killed server left the rest in this server's own folder.
 		"attempts/acme/widgets/77/work/a.txt": false,
@@ -50,7 +50,7 @@ func TestStartRemovesLeftoversOfDeadServers(t *testing.T) {
 			t.Errorf("%s: %v, want it kept: %t", name, err, want)
 		}
 	}
-	r.Must(lock("node-1").Close()) // the folder is free again
+	r.Must(lock("node-1").Close()) // the folder is no longer in use
 }
 
 // A starting server asks each CLI for its version. A child of a hanging CLI keeps the pipe open.
@@ -73,7 +73,7 @@ func TestClockChangeDuringAttemptLosesNothing(t *testing.T) {
 		t.Run(by.String(), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			r.Clock = &testrig.Clock{} // of the server alone
+			r.Clock = &testrig.Clock{} // only the server's clock
 			set := func(by time.Duration) {
 				r.Clock.Mu.Lock()
 				defer r.Clock.Mu.Unlock()

@@ -60,11 +60,12 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// listen opens the webhook's and the pages' listeners.
+// listen opens the webhook's listener, unless the configuration gives no address, and the pages' listener.
 func (s *Server) listen() (err error) {
-	s.listener, err = Listen(addressKey, s.cfg.HTTP.Address)
-	if err != nil {
-		return err
+	if s.cfg.HTTP.Address != "" {
+		if s.listener, err = Listen(addressKey, s.cfg.HTTP.Address); err != nil {
+			return err
+		}
 	}
 	address := s.cfg.HTTP.Pages
 	if address == "" {

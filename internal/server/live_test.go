@@ -35,19 +35,19 @@ func TestThreadPageFollowsTheRunningAgent(t *testing.T) {
 		t.Cleanup(func() { answer.Body.Close() })
 		return bufio.NewScanner(answer.Body)
 	}
-	told := func(lines *bufio.Scanner, want string) {
+	receives := func(lines *bufio.Scanner, want string) {
 		t.Helper()
 		for lines.Scan() {
 			if strings.Contains(lines.Text(), want) {
 				return
 			}
 		}
-		t.Fatalf("the page is not told %s: %v", want, lines.Err())
+		t.Fatalf("the page did not get %s: %v", want, lines.Err())
 	}
 	lines := follow()
-	told(lines, `{"text":"I begin with a.txt"}`)
+	receives(lines, `{"text":"I begin with a.txt"}`)
 	r.Touch("go")
-	told(lines, `"ended":true`)
+	receives(lines, `"ended":true`)
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
@@ -56,17 +56,17 @@ func TestThreadPageFollowsTheRunningAgent(t *testing.T) {
 	r.Must(err)
 	r.Await("the second attempt", func() bool { return r.Calls() == 2 })
 	lines = follow()
-	told(lines, `"n":2`)
+	receives(lines, `"n":2`)
 	began := time.Now()
 	r.Stop(syscall.SIGTERM)
 	for lines.Scan() {
 	}
 	if took := time.Since(began); took > crashtest.StopsWithin {
-		t.Errorf("the server stopped %s after it was told to", took)
+		t.Errorf("the server stopped %s after the signal", took)
 	}
 }
 
-// between is the text between two texts, or empty.
+// between returns the text between two texts, or "".
 func between(s, before, after string) string {
 	_, s, _ = strings.Cut(s, before)
 	s, _, _ = strings.Cut(s, after)

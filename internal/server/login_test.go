@@ -90,7 +90,7 @@ func TestUsersSignInAndSeeReadableRepositories(t *testing.T) {
 	readable := func(when string) {
 		t.Helper()
 		if status, body := mallory.page(details); status != http.StatusOK || !strings.Contains(body, "A second line") {
-			t.Errorf("the page of a repository that she may read, %s: %d\n%s", when, status, body)
+			t.Errorf("the page of a repository that ada may read, %s: %d\n%s", when, status, body)
 		}
 	}
 	readable("after the login")
@@ -130,7 +130,7 @@ func TestUsersSignInAndSeeReadableRepositories(t *testing.T) {
 		r.Await("the revocation", func() bool { return strings.Count(r.Log.String(), `"note":"signed out"`) == n+1 })
 	}
 	if status, body := mallory.page("/"); status != http.StatusUnauthorized || !strings.Contains(body, "Sign in") {
-		t.Errorf("after she revoked: %d\n%s", status, body)
+		t.Errorf("after ada revoked the authorization: %d\n%s", status, body)
 	}
 	if status, _ := ada.page("/"); status != http.StatusOK {
 		t.Errorf("ada is signed out too: %d", status)

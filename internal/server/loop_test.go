@@ -32,7 +32,7 @@ func TestFailedVerificationIsRetriedThenEscalated(t *testing.T) {
 		t.Errorf("efforts, rungs and numbers %q", got)
 	}
 	if p := r.Prompt("4"); !strings.Contains(p, "the word is missing, line 4") || !strings.Contains(p, "exit code 3") {
-		t.Errorf("the last prompt does not tell the output of the verification\n%s", p)
+		t.Errorf("the last prompt lacks the verification's output\n%s", p)
 	}
 	summary := r.Check(r.Head(r.PullOf(n)), "pawl").Summary
 	for _, want := range []string{"attempt 3, rung 2, retry with what failed", "attempt 4, rung 3, more effort", "one attempt at the escalated effort (high)`: helped"} {

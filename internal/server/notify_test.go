@@ -31,29 +31,29 @@ func TestChatAlerts(t *testing.T) {
 	for line := range strings.Lines(r.Log.String()) {
 		var l struct{ Level, Message, URL, By string }
 		if json.Unmarshal([]byte(line), &l) != nil {
-			t.Errorf("a line is no JSON: %s", line)
+			t.Errorf("a line is not JSON: %s", line)
 		}
 		opened = opened || l.Level == "info" && l.Message == "pull request opened" && strings.HasSuffix(l.URL, fmt.Sprintf("/acme/widgets/pull/%d", r.PullOf(n)))
 		if l.Message == "remark judged" && l.By == "pawl[bot]" {
 			own++
 			if l.Level != "debug" {
-				t.Errorf("what Pawl judges of its own words is told at %s: %s", l.Level, line)
+				t.Errorf("Pawl's own comments are logged at level %s: %s", l.Level, line)
 			}
 		}
 	}
 	if !opened || own == 0 {
-		t.Errorf("the pull request's address is told: %v; %d words of Pawl's own were judged:\n%s", opened, own, r.Log)
+		t.Errorf("pull request URL logged: %v; %d of Pawl's own comments judged:\n%s", opened, own, r.Log)
 	}
 	r.Stop(syscall.SIGTERM)
 	r.Config += "notify: {url: \"" + chat.URL + "\"}\n"
 	r.Start()
 	r.Await("the message", func() bool {
-		return strings.HasPrefix(chat.Heard(), "Pawl: 100 % of the 24-hour limit of attempts is used: 1 of 1 attempt (0 left)")
+		return strings.HasPrefix(chat.Messages(), "Pawl: 100 % of the 24-hour limit of attempts is used: 1 of 1 attempt (0 left)")
 	})
 }
 
-// Consecutive limits open the account's breaker, use up the day and count as failures. The test writes slow causes into the
-// database while no server runs.
+// Consecutive limits open the account's breaker, use up the daily limit and count as failures. The test writes causes that
+// take long into the database while no server runs.
 func TestChatAlertsCoverEveryCause(t *testing.T) {
 	t.Parallel()
 	chat := testrig.NewChat(t)
@@ -76,7 +76,7 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 	now := time.Now()
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(r.Dir, "pawl.db"), store.Options{})
 	r.Must(err)
-	for i := range 3 { // no fault, no change
+	for i := range 3 { // neither failure nor success
 		g := learning.Graded{ID: fmt.Sprintf("acme/widgets#90/%d", i), At: now.Add(-time.Hour), Backend: "mine", Signals: []learning.Signal{{Source: learning.JudgeSource, Value: 1, Known: true}},
 			Facts: learning.AttemptFacts{Outcome: policy.NoChange}}
 		data, err := json.Marshal(g)
@@ -84,12 +84,12 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 		r.Must(db.PutGraded(t.Context(), thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: testrig.Repo, Data: data}))
 	}
 	r.Must(db.UpdateShared(t.Context(), "notify", func(_ time.Time, old []byte) []byte {
-		var told map[string]any
-		if err := json.Unmarshal(old, &told); err != nil || told["unsolved"] != 4.0 {
-			t.Errorf("what is counted for a day without success: %s, %v; want 4 attempts", old, err)
+		var stored map[string]any
+		if err := json.Unmarshal(old, &stored); err != nil || stored["unsolved"] != 4.0 {
+			t.Errorf("counted for a day without success: %s, %v; want 4 attempts", old, err)
 		}
-		told["solved"] = now.Add(-25 * time.Hour)
-		next, err := json.Marshal(told)
+		stored["solved"] = now.Add(-25 * time.Hour)
+		next, err := json.Marshal(stored)
 		if err != nil {
 			t.Error(err)
 		}
@@ -116,6 +116,6 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 		"a thread has waited 2",
 		"Pawl does not learn from judge, because its values are implausible",
 	} {
-		r.Await(want, func() bool { return strings.Contains(chat.Heard(), "Pawl: "+want) })
+		r.Await(want, func() bool { return strings.Contains(chat.Messages(), "Pawl: "+want) })
 	}
 }

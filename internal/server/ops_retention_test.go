@@ -39,7 +39,7 @@ func TestRetentionIsApplied(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), query, args...)
 		r.Must(err)
 	}
-	// GitHub's list has none of that age.
+	// GitHub's list has no deliveries of that age.
 	const old, kept = "11111111-0000-4000-8000-000000000001", "11111111-0000-4000-8000-000000000002"
 	for guid, hours := range map[string]int{old: 1001, kept: 999} {
 		change(`INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at)
@@ -74,9 +74,9 @@ func TestRetentionIsApplied(t *testing.T) {
 		has[d.GUID] = true
 	}
 	if has[old] || !has[kept] {
-		t.Errorf("the old delivery is there: %t, the younger one: %t", has[old], has[kept])
+		t.Errorf("the old delivery exists: %t, the younger one: %t", has[old], has[kept])
 	}
 	if d := r.DeliveryOf(kept); len(d.Payload) == 0 {
-		t.Error("the payload of the younger delivery is gone")
+		t.Error("the payload of the younger delivery was removed")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/internal/catchup"
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/gateway"
@@ -45,7 +47,9 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.cfg.DataDir = s.data.dir
-	if s.store, err = openStore(ctx, s.cfg.Database, store.Options{Now: s.deps.Now, Committed: s.deps.Committed}, s.log); err != nil {
+	node := NodeName()
+	self := policy.Node{Labels: s.cfg.Node.Labels, Agents: s.cfg.Workers > 0, Folder: s.data.place}
+	if s.store, err = openStore(ctx, s.cfg.Database, store.Options{Now: s.deps.Now, Committed: s.deps.Committed, Self: &self, Node: node, Prefer: s.cfg.Node.Prefer}, s.log); err != nil {
 		return err
 	}
 	s.github = &githubHealth{transport: outbound(16), now: s.deps.Now}
@@ -60,7 +64,7 @@ func (s *Server) open(ctx context.Context) error {
 			Store:    s.store,
 			Config:   s.cfg,
 			Sandbox:  box,
-			Node:     NodeName(),
+			Node:     node,
 			Place:    s.data.place,
 			Now:      s.store.Now,
 			Log:      s.log,
@@ -71,7 +75,9 @@ func (s *Server) open(ctx context.Context) error {
 		},
 		Host:  solver.GitHub{Forge: s.forge},
 		Slots: make(chan struct{}, s.cfg.Workers),
+		Self:  self,
 	}
+	s.solver.Others = s.store
 	s.solver.Env.UseLayers(attempt.LayersIn(s.cfg.DataDir))
 	return nil
 }
@@ -130,6 +136,9 @@ func (s *Server) begin(ctx, background context.Context) error {
 		s.task(background, "webhook addresses", func() { s.watchHookRanges(background) })
 	}
 	s.task(background, "clean", func() { s.clean(background) })
+	if s.store.Shared() {
+		s.task(background, "cluster", func() { cluster.Watch(background, s.store, s.solver.Env.Node, s.log) })
+	}
 	crash.Point("serving")
 	s.log.Info().
 		Str("address", s.Address()).
@@ -154,10 +163,10 @@ func (s *Server) tidy(ctx context.Context) error {
 	return nil
 }
 
-// ingress answers webhooks. A polling server without a secret accepts none.
+// ingress answers webhooks. A server without a secret accepts none; config requires a secret where webhooks arrive.
 func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	app := s.cfg.GitHub.App
-	if s.cfg.GitHub.Receive == config.ReceivePoll && app.WebhookSecret.Empty() {
+	if app.WebhookSecret.Empty() {
 		return http.NotFoundHandler(), nil
 	}
 	secrets := []string{app.WebhookSecret.Reveal()}
@@ -185,8 +194,9 @@ func openStore(ctx context.Context, d config.Database, o store.Options, log zero
 	}
 }
 
-// NodeName names this process in leases. The process id distinguishes servers on one machine.
-func NodeName() string { return fmt.Sprintf("%s-%d", hostName(), os.Getpid()) }
+// NodeName names this process in leases. Containers may have one host name and process id, also after a restart, so
+// each call returns another name.
+func NodeName() string { return fmt.Sprintf("%s-%d-%04x", hostName(), os.Getpid(), rand.N(1<<16)) }
 
 func hostName() string {
 	host, err := os.Hostname()

@@ -54,7 +54,7 @@ func TestRevokedUserGetsNoLaterStep(t *testing.T) {
 			r.Must(r.World.SetRole(testrig.Repo, testrig.Writer, "write"))
 			r.Writes(n, testrig.Writer, "/pawl retry")
 			if s := r.Ending(n); s.State != "done" {
-				t.Errorf("%s (%s %q), want done by who may write again", s.State, s.Rule, s.Reasons)
+				t.Errorf("%s (%s %q), want done for the user with the restored permission", s.State, s.Rule, s.Reasons)
 			}
 			r.pullsAre(fakegithub.Pull{Asked: []string{testrig.Writer}})
 		})

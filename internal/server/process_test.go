@@ -22,9 +22,9 @@ func TestTimeLimitsEndTheAgent(t *testing.T) {
 		rule                              policy.Rule
 		attempts                          int
 	}{
-		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 3s", "", "the attempt failed and brought no change", "no_progress", 1},
-		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 1s", "1s", "the agent fell silent again and again", "silent", 3},
-		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 1s", "1s", "the agent fell silent again and again", "silent", 3},
+		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 3s", "", "the attempt failed without a change", "no_progress", 1},
+		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 1s", "1s", "the agent repeatedly went silent", "silent", 3},
+		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 1s", "1s", "the agent repeatedly went silent", "silent", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -45,10 +45,10 @@ func TestTimeLimitsEndTheAgent(t *testing.T) {
 				return strings.Contains(shown, "Not done: "+c.title)
 			})
 			if c.silent != "" && strings.Count(shown, "silent for "+c.silent) < 3 || c.silent == "" && !strings.Contains(shown, "timed out") {
-				t.Errorf("the comment does not tell silence from time that is used up:\n%s", shown)
+				t.Errorf("the comment does not distinguish silence from the time limit:\n%s", shown)
 			}
 			if b := r.Status().Breakers; len(b) > 0 {
-				t.Errorf("it is held against the account: %+v", b)
+				t.Errorf("the timeout opened the account's breaker: %+v", b)
 			}
 			r.gone("child")
 		})
@@ -85,7 +85,7 @@ func TestWorkDoneBeforeATimeoutIsKept(t *testing.T) {
 
 func TestStopEndsAttemptAndItsProcesses(t *testing.T) {
 	t.Parallel()
-	// No other process sleeps this long.
+	// No other process sleeps for exactly this long.
 	nap := strconv.Itoa(1_000_000 + os.Getpid())
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestGarbageOutputIsAClearFailure(t *testing.T) {
 		rule               policy.Rule
 	}{
 		// An empty answer with exit 0 is requested once more.
-		{"bytes that are no JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex", 2, policy.RuleNoProgress},
-		{"bytes that are no JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex", 1, policy.RuleNoProgress},
+		{"bytes that are not JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex", 2, policy.RuleNoProgress},
+		{"bytes that are not JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex", 1, policy.RuleNoProgress},
 		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex", 1, policy.RuleTransient},
 		{"a plain agent, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "", 1, policy.RuleNoProgress},
 	} {

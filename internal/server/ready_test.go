@@ -19,8 +19,14 @@ func TestReadyzReportsStuckWork(t *testing.T) {
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
 	n, _ := r.Solved()
-	if code, said := r.Ready(); code != http.StatusOK || !said.Ready || !said.Part(t, "queue").OK || !said.Part(t, "database").OK || !said.Part(t, "clock").OK {
-		t.Fatalf("%d %+v, want ready", code, said)
+	code, ready := r.Ready()
+	if code != http.StatusOK || !ready.Ready {
+		t.Fatalf("%d %+v, want ready", code, ready)
+	}
+	for _, part := range []string{"queue", "database", "clock"} {
+		if !ready.Part(t, part).OK {
+			t.Fatalf("%s is not ready: %+v", part, ready)
+		}
 	}
 	db := r.Database()
 	change := func(query string, args ...any) {
@@ -29,15 +35,15 @@ func TestReadyzReportsStuckWork(t *testing.T) {
 		r.Must(err)
 	}
 	ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixMicro() }
-	// Work that every node missed. It is no reason to refuse webhooks.
+	// Every node missed this work. That is no reason to refuse webhooks.
 	change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('lost', 'ping', x'7b7d', ?, 'received', '', 0, ?)", ago(16*time.Minute), time.Now().Add(30*time.Minute).UnixMicro())
-	if code, said := r.Ready(); code != http.StatusOK || said.Part(t, "queue").OK || !strings.Contains(said.Part(t, "queue").Detail, "a delivery was stored 16m") {
-		t.Errorf("a lost delivery: %d %+v", code, said)
+	if code, ready := r.Ready(); code != http.StatusOK || ready.Part(t, "queue").OK || !strings.Contains(ready.Part(t, "queue").Detail, "a delivery was stored 16m") {
+		t.Errorf("a lost delivery: %d %+v", code, ready)
 	}
 	change("DELETE FROM deliveries WHERE guid = 'lost'")
 	change("UPDATE threads SET queued_at = ?, lease_until = ? WHERE number = ?", ago(6*time.Minute), time.Now().Add(29*time.Second).UnixMicro(), n)
-	if code, said := r.Ready(); code != http.StatusOK || said.Part(t, "queue").OK || !strings.Contains(said.Part(t, "queue").Detail, "a thread has waited 6m") {
-		t.Errorf("a lost step: %d %+v", code, said)
+	if code, ready := r.Ready(); code != http.StatusOK || ready.Part(t, "queue").OK || !strings.Contains(ready.Part(t, "queue").Detail, "a thread has waited 6m") {
+		t.Errorf("a lost step: %d %+v", code, ready)
 	}
 }
 
@@ -47,26 +53,26 @@ func TestReadyzReportsGitHubOutage(t *testing.T) {
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
 	n, _ := r.Solved()
-	if _, said := r.Ready(); !said.Part(t, "github").OK {
-		t.Errorf("%+v, want GitHub answering", said)
+	if _, ready := r.Ready(); !ready.Part(t, "github").OK {
+		t.Errorf("%+v, want GitHub answering", ready)
 	}
 	r.World.Inject(fakegithub.Fault{Route: "* **", Status: http.StatusServiceUnavailable, Times: -1})
 	_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl retry once more")
 	r.Must(err)
-	r.Await("the server to be told that GitHub is down", func() bool {
-		code, said := r.Ready()
-		return code == http.StatusOK && said.Ready && strings.Contains(said.Part(t, "github").Detail, "answers 503")
+	r.Await("the server to see that GitHub is down", func() bool {
+		code, ready := r.Ready()
+		return code == http.StatusOK && ready.Ready && strings.Contains(ready.Part(t, "github").Detail, "answers 503")
 	})
 	r.World.ClearFaults()
-	r.Await("GitHub to answer again", func() bool { _, said := r.Ready(); return said.Part(t, "github").OK })
+	r.Await("GitHub to answer again", func() bool { _, ready := r.Ready(); return ready.Part(t, "github").OK })
 	r.Settle()
 	r.World.Inject(fakegithub.Fault{Route: "POST /app/installations/{id}/access_tokens", Status: http.StatusUnauthorized, Times: -1})
 	r.World.RevokeTokens()
 	_, err = r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl retry and again")
 	r.Must(err)
-	r.Await("the server to be told that the App is refused", func() bool {
-		code, said := r.Ready()
-		return code == http.StatusOK && said.Ready && strings.Contains(said.Part(t, "github").Detail, "refuses the App's credentials (401)")
+	r.Await("the server to see that the App is refused", func() bool {
+		code, ready := r.Ready()
+		return code == http.StatusOK && ready.Ready && strings.Contains(ready.Part(t, "github").Detail, "refuses the App's credentials (401)")
 	})
 	r.World.ClearFaults()
 	r.World.Close()
@@ -76,8 +82,8 @@ func TestReadyzReportsGitHubOutage(t *testing.T) {
 		t.Fatalf("answered %d %q", got, answer)
 	}
 	r.Await("the server to miss GitHub", func() bool {
-		code, said := r.Ready()
-		return code == http.StatusOK && said.Ready && !said.Part(t, "github").OK
+		code, ready := r.Ready()
+		return code == http.StatusOK && ready.Ready && !ready.Part(t, "github").OK
 	})
 }
 
@@ -88,8 +94,8 @@ func TestReadyzReportsUnwritableDataDirectory(t *testing.T) {
 	r.Start()
 	// Even root cannot write into a missing folder.
 	r.Must(os.Rename(filepath.Join(r.Dir, "data"), filepath.Join(r.Dir, "moved")))
-	if code, said := r.Ready(); code != http.StatusOK || said.Part(t, "data_dir").OK || !said.Part(t, "database").OK {
-		t.Errorf("%d %+v, want ready, with data_dir as what does not work", code, said)
+	if code, ready := r.Ready(); code != http.StatusOK || ready.Part(t, "data_dir").OK || !ready.Part(t, "database").OK {
+		t.Errorf("%d %+v, want ready, with data_dir as the failed detail", code, ready)
 	}
 	if n := r.Metric(`pawl_healthy{part="data_dir"}`); n != 0 {
 		t.Errorf("the metric says %v, want 0", n)
@@ -98,13 +104,13 @@ func TestReadyzReportsUnwritableDataDirectory(t *testing.T) {
 		t.Errorf("a webhook was answered %d %q, want it stored", got, answer)
 	}
 	r.Must(os.Rename(filepath.Join(r.Dir, "moved"), filepath.Join(r.Dir, "data")))
-	if code, said := r.Ready(); code != http.StatusOK || !said.Part(t, "data_dir").OK || r.Metric(`pawl_healthy{part="data_dir"}`) != 1 {
-		t.Errorf("%d %+v, want data_dir to work again", code, said)
+	if code, ready := r.Ready(); code != http.StatusOK || !ready.Part(t, "data_dir").OK || r.Metric(`pawl_healthy{part="data_dir"}`) != 1 {
+		t.Errorf("%d %+v, want data_dir to work again", code, ready)
 	}
 	r.Stop(syscall.SIGTERM)
 }
 
-func TestReadyzSaysThatNoThreadCanBeClaimed(t *testing.T) {
+func TestReadyzReportsThatNoThreadCanBeClaimed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -116,11 +122,11 @@ func TestReadyzSaysThatNoThreadCanBeClaimed(t *testing.T) {
 	}
 	change("ALTER TABLE threads RENAME COLUMN later_at TO gone")
 	change("INSERT INTO threads (owner, name, number, queued_at, updated_at) VALUES ('acme', 'widgets', 7, 1, 1)")
-	r.Await("word of it", func() bool {
-		_, said := r.Ready()
-		return strings.Contains(said.Part(t, "queue").Detail, "nothing is claimed: claim threads: ")
+	r.Await("the report", func() bool {
+		_, ready := r.Ready()
+		return strings.Contains(ready.Part(t, "queue").Detail, "nothing is claimed: claim threads: ")
 	})
 	change("ALTER TABLE threads RENAME COLUMN gone TO later_at")
 	change("DELETE FROM threads")
-	r.Await("a queue that works", func() bool { _, said := r.Ready(); return said.Part(t, "queue").OK })
+	r.Await("a working queue", func() bool { _, ready := r.Ready(); return ready.Part(t, "queue").OK })
 }

@@ -50,7 +50,7 @@ func TestRefusedCommandIsAnsweredByVisibility(t *testing.T) {
 				t.Errorf("%d comments, want %d", got, want)
 			}
 			if s := r.State(n); s.Tracked() || s.Snapshot.Title != "" {
-				t.Errorf("the thread is %+v, want none that Pawl works on", s.Snapshot)
+				t.Errorf("the thread is %+v, want no thread that Pawl works on", s.Snapshot)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestExcludedBackendIsReported(t *testing.T) {
 }
 
 // github.app.user reaches the handlers, which test who may assign it.
-func TestTheConfiguredUserStandsForPawl(t *testing.T) {
+func TestAssignmentToTheConfiguredUserCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")

@@ -65,7 +65,7 @@ type InForce struct {
 
 const inForceFile = "configuration.json"
 
-// Text returns the state for people, and what to do; empty for nothing.
+// Text returns the state for users, and what to do; do is empty for nothing.
 func (f InForce) Text() (text, do string) {
 	text = fmt.Sprintf("server %d uses %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
 	switch {
@@ -100,8 +100,8 @@ func Level(name string) zerolog.Level {
 type follower struct {
 	*Server
 	file    *File
-	started config.Server // at the start
-	last    config.Server // last read
+	started config.Server // configuration at the start
+	last    config.Server // configuration last read
 	said    InForce
 }
 
@@ -198,7 +198,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 }
 
 func (f *follower) remember() {
-	data, _ := json.Marshal(f.said) // always marshals
+	data, _ := json.Marshal(f.said) // never fails
 	file := filepath.Join(f.data.dir, inForceFile)
 	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "store the active configuration for pawl status")
 }

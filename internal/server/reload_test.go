@@ -55,14 +55,14 @@ func TestReloadWithoutRestart(t *testing.T) {
 	r.reloads(isRefused, 1)
 	refused := r.Status().Servers[0].Refused
 	if !strings.Contains(refused, "pawl.yml:9:") || !strings.Contains(refused, "write true or false") {
-		t.Errorf("refused for %q, want the line and the cure", refused)
+		t.Errorf("refused for %q, want the line and the fix", refused)
 	}
 	third := r.Solve("Three", "Please add a line to a.txt.")
-	r.Await("the pause to hold", func() bool { return r.Thread(testrig.ThreadName(third)).Rule == policy.RulePaused })
+	r.Await("the pause to remain", func() bool { return r.Thread(testrig.ThreadName(third)).Rule == policy.RulePaused })
 
 	// Threads that the pause stopped continue on their own.
 	db := r.Database()
-	for guid, hours := range map[string]int{"old": 999, "young": 1} { // without the young one the clock seems wrong
+	for guid, hours := range map[string]int{"old": 999, "young": 1} { // without the recent one the clock would seem wrong
 		_, err := db.ExecContext(t.Context(), `INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at)
 			VALUES (?, 'ping', x'7b7d', ?, 'handled', '', 1, 0)`, guid, time.Now().Add(-time.Duration(hours)*time.Hour).UnixMicro())
 		r.Must(err)
@@ -70,12 +70,12 @@ func TestReloadWithoutRestart(t *testing.T) {
 	r.edit("paused: perhaps", "paused: false", "drain: 0s", "drain: 1s", "deliveries: 1000h", "deliveries: 998h")
 	r.reloads(inForceNow, 2)
 	for _, n := range []int{second, third} {
-		r.Await("the paused thread to go on", func() bool { return r.Thread(testrig.ThreadName(n)).State == "done" })
+		r.Await("the paused thread to continue", func() bool { return r.Thread(testrig.ThreadName(n)).State == "done" })
 		r.wantAttemptBy(n, "other")
 	}
 	s := r.Status().Servers
 	if len(s) != 1 || s[0].PID != os.Getpid() || s[0].Paused || s[0].Refused != "" || strings.Join(s[0].AtStart, " ") != "server.drain" {
-		t.Errorf("%+v, want that server.drain takes a restart, and nothing else", s)
+		t.Errorf("%+v, want that only server.drain needs a restart", s)
 	}
 	_, err := db.ExecContext(t.Context(), "DELETE FROM shared WHERE key = 'duty clean'") // the cleaning interval has passed
 	r.Must(err)

@@ -39,20 +39,20 @@ func TestSandboxHidesAProgramsSecretFolder(t *testing.T) {
 		return cfg.Sandbox.ReadOnly
 	}
 	if got := shown(func(*config.Server) {}); len(got) != 1 || got[0] != dir {
-		t.Errorf("shown: %q, want the folder of the programs", got)
+		t.Errorf("visible: %q, want the programs' folder", got)
 	}
 	for name, change := range map[string]func(*config.Server){
-		"the App's key": func(c *config.Server) { c.GitHub.App.PrivateKeyFile = filepath.Join(dir, "app.pem") },
-		"the database":  func(c *config.Server) { c.Database.Path = filepath.Join(dir, "pawl.db") },
-		"a login":       func(c *config.Server) { c.Backends[0].CredentialFile = filepath.Join(dir, "auth.json") },
-		"the home":      func(*config.Server) { t.Setenv("HOME", dir) },
+		"the App's key":   func(c *config.Server) { c.GitHub.App.PrivateKeyFile = filepath.Join(dir, "app.pem") },
+		"the database":    func(c *config.Server) { c.Database.Path = filepath.Join(dir, "pawl.db") },
+		"a login":         func(c *config.Server) { c.Backends[0].CredentialFile = filepath.Join(dir, "auth.json") },
+		"the home folder": func(*config.Server) { t.Setenv("HOME", dir) },
 		"a named script": func(c *config.Server) {
 			c.Backends[0].Argv = []string{filepath.Join(dir, "codex")}
 			t.Setenv("PATH", "")
 		},
 	} {
 		if got := shown(change); len(got) > 0 {
-			t.Errorf("%s: shown: %q, want nothing", name, got)
+			t.Errorf("%s: visible: %q, want nothing", name, got)
 		}
 	}
 }

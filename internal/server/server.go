@@ -28,7 +28,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// stopTime limits the wait for steps; supervisors usually kill after 30 s.
+// stopTime limits the wait for steps; Kubernetes kills after 30 s.
 const stopTime = 25 * time.Second
 
 // Deps holds a server's inputs.
@@ -38,8 +38,8 @@ type Deps struct {
 	Build web.Build // for the pages and GitHub
 	// Program is the path of pawl for sandboxes and agents; empty means the running program.
 	Program string
-	// Check refuses a configuration without any possible attempt. It may complete the configuration and returns later
-	// checks. Nil checks nothing.
+	// Check refuses a configuration that allows no attempt. It may complete cfg, and returns checks to run later. Nil
+	// checks nothing.
 	Check func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error)
 	// Committed, unless nil, is called after each writing transaction.
 	Committed func()
@@ -94,8 +94,13 @@ func (s *Server) Start(ctx context.Context) (served <-chan error, err error) {
 	}
 }
 
-// Address returns the webhooks' HOST:PORT.
-func (s *Server) Address() string { return s.listener.Addr().String() }
+// Address returns the webhooks' HOST:PORT; empty if the server receives no webhooks.
+func (s *Server) Address() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
 
 // PagesAddress returns the pages' HOST:PORT.
 func (s *Server) PagesAddress() string { return s.pagesListener.Addr().String() }
@@ -159,7 +164,9 @@ func (s *Server) start(ctx context.Context) error {
 
 func (s *Server) serve(ctx context.Context) error {
 	served := make(chan error, 2)
-	go func() { served <- s.http.Serve(web.Listen(s.listener)) }()
+	if s.listener != nil {
+		go func() { served <- s.http.Serve(web.Listen(s.listener)) }()
+	}
 	go func() { served <- s.pagesHTTP.Serve(web.Listen(s.pagesListener)) }()
 	var err error
 	select {
@@ -172,7 +179,7 @@ func (s *Server) serve(ctx context.Context) error {
 		close(s.solver.Env.Stopping)
 		drain, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 		drain, end := context.WithTimeout(drain, s.cfg.HTTP.Drain)
-		_ = s.queue.Drain(drain) // running steps are handed over
+		_ = s.queue.Drain(drain) // the rest are handed over
 		end()
 		stop()
 	}
@@ -203,7 +210,11 @@ func (s *Server) end(ctx context.Context) error {
 			answered <- err
 		}()
 	}
-	return errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
+	err := errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
+	if _, gone := s.store.Leave(ctx, s.solver.Env.Node); gone != nil {
+		s.log.Warn().Err(gone).Msg("other nodes find out by themselves that this one has stopped")
+	}
+	return err
 }
 
 func (s *Server) close() {

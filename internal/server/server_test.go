@@ -18,7 +18,7 @@ func TestServerWaitsForItsDatabase(t *testing.T) {
 	db := postgrestest.Start(t)
 	dsn := db.Address(db.NewDatabase(t, ""))
 	waits := make(chan string, 100)
-	log := zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, said string) { waits <- said }))
+	log := zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, message string) { waits <- message }))
 	open := func(dsn string) error {
 		s, err := openStore(t.Context(), config.Database{Driver: config.Postgres, URL: config.NewSecret(dsn)}, store.Options{}, log)
 		if err != nil {
@@ -32,7 +32,7 @@ func TestServerWaitsForItsDatabase(t *testing.T) {
 	select {
 	case <-waits:
 	case err := <-opened:
-		t.Fatalf("it did not wait: %v", err)
+		t.Fatalf("the server did not wait: %v", err)
 	}
 	db.Restart(t)
 	if err := <-opened; err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// circling is an agent that leaves work and then changes one file back and forth.
+// circling is an agent that does some work and then changes one file back and forth.
 const circling = testrig.CodexAgent + `echo kept > work.txt
 for i in $(seq 1 600); do echo "value: $((i%2))" > f.txt; change f.txt; sleep 0.01; done
 ` + testrig.CodexEnd
@@ -27,7 +27,7 @@ func (r *rig) pullToWorkOn() (n int, head string) {
 }
 
 // policy and solver/attempt test which edits are a loop.
-func TestLoopIsCutOffAndItsWorkKept(t *testing.T) {
+func TestLoopIsCutOffAndItsWorkIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(circling, "stream: codex")

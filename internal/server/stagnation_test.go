@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The reviewer repeats one request, and each time gets the whole work with one word changed.
+// The reviewer repeats one request. Each time the agent submits the whole work with one word changed.
 func TestStagnationOverRuns(t *testing.T) {
 	t.Parallel()
 	const again = "The essay still lacks an example; please add one %s."
@@ -29,7 +29,7 @@ func TestStagnationDespiteRephrasing(t *testing.T) {
 		"Nothing here illustrates the claim.", "Show, do not tell: pick a real wheel and walk through it.")
 }
 
-// essays makes a reviewer write four comments; the agent answers each with the whole essay and one word changed. The last
+// essays has a reviewer write four comments. The agent answers each with the whole essay and one word changed. The last
 // attempt must differ.
 func essays(t *testing.T, comments ...string) (r *rig, issue, pull int, later func()) {
 	t.Helper()
@@ -76,11 +76,11 @@ func TestStoppedThreadNamesASimilarOne(t *testing.T) {
 	other := stops("A drawing", "Draw the wheel and its pawl from the left side, with all teeth.")
 	same := stops("The right word is missing here", "Please add the right word to the end of a.txt, soon.")
 	if strings.Contains(first+other, again) || !strings.Contains(same, "like `#1`, "+again) {
-		t.Errorf("the first, another task and the same one say\n%s\n%s\n%s\nwant the last to name the first", first, other, same)
+		t.Errorf("the comments on the first, another and the same task:\n%s\n%s\n%s\nwant the last to name the first", first, other, same)
 	}
 	r.Must(r.World.CloseIssue(testrig.Repo, 1, testrig.Writer))
 	r.Settle()
 	if text := stops("The right word is missing", task); !strings.Contains(text, "like `#3`, "+again) {
-		t.Errorf("it does not name the one that is open\n%s", text)
+		t.Errorf("the comment does not name the open issue\n%s", text)
 	}
 }

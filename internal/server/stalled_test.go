@@ -17,10 +17,11 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// strangers each hold a connection and reopen it when closed; fewer than a listener accepts.
+// strangers is the number of clients that each hold a connection and reopen it when it is closed. It is below a
+// listener's limit.
 const strangers = 500
 
-// stall connects from its own address, sends what and nothing more, until the server or ctx ends the connection.
+// stall connects from its own address and sends only what. It waits until the server or ctx ends the connection.
 func stall(ctx context.Context, from, to, what string) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := dialer.DialContext(ctx, "tcp", to)
@@ -42,7 +43,7 @@ func TestStalledConnectionsBlockNoDelivery(t *testing.T) {
 	part := headers + length + strings.Repeat(" ", 60<<10)
 	for name, c := range map[string]struct {
 		what   string
-		leaves time.Duration // when a stranger leaves on its own
+		leaves time.Duration // when the stranger disconnects
 	}{
 		"headers that never end":            {headers, time.Hour},
 		"bodies that never come":            {headers + length, time.Hour},
@@ -67,7 +68,7 @@ func TestStalledConnectionsBlockNoDelivery(t *testing.T) {
 						visit, leave := context.WithTimeout(ctx, c.leaves)
 						stall(visit, from, r.Addr, c.what)
 						leave()
-						time.Sleep(time.Second) // spread the load of hundreds of connections on two processors
+						time.Sleep(time.Second) // spreads the load of hundreds of connections
 					}
 				})
 			}

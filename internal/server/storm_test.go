@@ -15,6 +15,18 @@ import (
 // stormSize is our choice.
 const stormSize = 10_000
 
+// stored sends a webhook again, as GitHub redelivers it, until the server has stored it. On a busy machine the database
+// may answer too late.
+func (r *rig) stored(body []byte, header map[string]string) bool {
+	r.T.Helper()
+	for range 10 {
+		if status, _ := r.Hook(body, header); status/100 == 2 {
+			return true
+		}
+	}
+	return false
+}
+
 // A reader's remarks arrive as fast as the server accepts them, with a writer's command among them.
 func TestCommandAmongTenThousandEventsIsObeyed(t *testing.T) {
 	t.Parallel()
@@ -37,7 +49,8 @@ func TestCommandAmongTenThousandEventsIsObeyed(t *testing.T) {
 				// Each remark has its own id.
 				body := bytes.Replace(remark.Payload, []byte(`"comment":{"id":`), fmt.Appendf(nil, `"comment":{"id":%d`, i), 1)
 				guid := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
-				if status, _ := r.Hook(body, map[string]string{"X-GitHub-Event": "issue_comment", "X-GitHub-Delivery": guid}); status/100 != 2 {
+				header := map[string]string{"X-GitHub-Event": "issue_comment", "X-GitHub-Delivery": guid}
+				if !r.stored(body, header) {
 					refused.Add(1)
 				}
 				if i == stormSize/2 {
@@ -50,7 +63,7 @@ func TestCommandAmongTenThousandEventsIsObeyed(t *testing.T) {
 	}
 	wg.Wait()
 	if got := refused.Load(); got != 0 {
-		t.Errorf("%d of %d webhooks were refused", got, stormSize)
+		t.Errorf("%d of %d webhooks were refused ten times", got, stormSize)
 	}
 	if s := r.Ending(n); s.State != "done" || r.Calls() != 1 {
 		t.Errorf("%s (%s %q) after %d calls, want done after 1", s.State, s.Rule, s.Reasons, r.Calls())
@@ -61,6 +74,6 @@ func TestCommandAmongTenThousandEventsIsObeyed(t *testing.T) {
 		}
 	}
 	if calls := len(r.World.Requests()) - asked; calls > 100 {
-		t.Errorf("%d requests to GitHub for %d events that ask for nothing, want those of one run", calls, stormSize)
+		t.Errorf("%d requests to GitHub for %d events without a command, want only one run's requests", calls, stormSize)
 	}
 }

@@ -18,7 +18,7 @@ func TestKilledAgentIsACrash(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			// As the kernel does when memory runs out.
+			// The kernel does the same when memory runs out.
 			r.Agent("", "")
 			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte("#!/bin/sh\nif grep -q starve; then kill -9 $$; fi\necho two >> a.txt\n"), 0o700))
 			r.Config += "sandbox: {mode: " + mode + "}\n"
@@ -26,7 +26,7 @@ func TestKilledAgentIsACrash(t *testing.T) {
 			bad := r.Solve("One", "Please starve.")
 			s := r.Ending(bad)
 			if a := r.State(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Ending != policy.Crashed && a[0].Receipt.Ending != policy.Killed {
-				t.Errorf("%s (%s %q), attempts %+v; want one that was ended, and stopped", s.State, s.Rule, s.Reasons, a)
+				t.Errorf("%s (%s %q), attempts %+v; want one killed attempt, and stopped", s.State, s.Rule, s.Reasons, a)
 			}
 			good := r.Solve("Two", "Please add a line.")
 			if s := r.Ending(good); s.State != "done" {
@@ -40,7 +40,7 @@ func TestFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"the agent gives up":       "cat /dev/zero > big && exit 0; echo 'no space' >&2; exit 1\n",
-		"the agent does not care":  "cat /dev/zero > big 2> /dev/null; echo done\n",
+		"the agent ignores it":     "cat /dev/zero > big 2> /dev/null; echo done\n",
 		"the agent fills its home": "cat /dev/zero > \"$HOME/big\" 2> /dev/null; echo two >> a.txt; echo done\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 	}
 }
 
-// For an ordinary user, mode auto bounds a fork bomb by the kernel (see internal/sandbox); the attempt's end kills the
-// rest in any case.
+// For an ordinary user, the kernel limits a fork bomb in mode auto (see internal/sandbox). The attempt's end kills all
+// remaining processes in any case.
 func TestDetachedProcessesEndWithTheAttempt(t *testing.T) {
 	t.Parallel()
 	for i, mode := range []string{"none", "auto"} {

@@ -93,7 +93,7 @@ func (r *rig) wantStoredWait() {
 		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.Calls() == 1
 	})
 	if len(r.World.Pulls(testrig.Repo)) != 0 {
-		r.T.Fatal("a pull request is there in spite of the limit")
+		r.T.Fatal("a pull request exists despite the limit")
 	}
 }
 
@@ -116,16 +116,16 @@ func TestWaitForGitHubIsStored(t *testing.T) {
 	}
 }
 
-func TestEndAtGitHubEndsTheRun(t *testing.T) {
+func TestRunEndsIfItsRepositoryOrThreadIsGone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
 		do   func(r *rig, n, pull int) error
-		said string // in the reasons
+		said string // a part of the reasons
 	}{
 		{"repository renamed", func(r *rig, _, _ int) error { return r.World.RenameRepo(testrig.Repo, "gadgets") }, "renamed"},
 		{"App uninstalled", func(r *rig, _, _ int) error { return r.World.Uninstall(testrig.Repo) }, "uninstalled"},
-		{"repository taken out", func(r *rig, _, _ int) error { return r.World.RemoveRepo(testrig.Repo) }, "removed from the App's installation"},
+		{"App removed from the repository", func(r *rig, _, _ int) error { return r.World.RemoveRepo(testrig.Repo) }, "removed from the App's installation"},
 		{"repository deleted", func(r *rig, _, _ int) error { return r.World.DeleteRepo(testrig.Repo) }, "deleted"},
 		{"branch deleted", func(r *rig, n, _ int) error {
 			return r.World.DeleteBranch(r.T.Context(), testrig.Repo, testrig.Writer, fmt.Sprintf("pawl/issue-%d", n))
@@ -160,7 +160,7 @@ func TestEndAtGitHubEndsTheRun(t *testing.T) {
 			before := len(r.World.Requests())
 			r.Settle()
 			if after := len(r.World.Requests()); after != before {
-				t.Errorf("the server went on asking GitHub: %d more requests", after-before)
+				t.Errorf("the server continued to ask GitHub: %d more requests", after-before)
 			}
 		})
 	}
@@ -175,11 +175,11 @@ func (r *rig) toldUnder(repo string, n int) {
 		}
 	}
 	if len(r.World.CheckRuns(repo)) == 0 {
-		r.T.Error("no check run is there")
+		r.T.Error("there is no check run")
 	}
 	comments := slices.DeleteFunc(r.World.Comments(repo, n), func(c fakegithub.Comment) bool { return !c.ViaApp })
 	if len(comments) != 1 || !strings.Contains(comments[0].Body, "was renamed to `"+repo+"`") || strings.Contains(comments[0].Body, "is running") {
-		r.T.Errorf("%+v, want one comment by Pawl that tells of the renaming", comments)
+		r.T.Errorf("%+v, want one comment by Pawl that reports the renaming", comments)
 	}
 }
 
@@ -194,10 +194,10 @@ func TestReinstalledAppObeysCommands(t *testing.T) {
 		told     bool // the end was reported
 	}{
 		{"suspension", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, true},
-		{"suspension whose end is not told", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, false},
+		{"suspension whose end is not announced", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, false},
 		{"installed again", func(w world) error { return w.Uninstall(testrig.Repo) }, func(w world) error { return w.Install(testrig.Repo) }, true},
-		{"installed again, which is not told", func(w world) error { return w.Uninstall(testrig.Repo) }, func(w world) error { return w.Install(testrig.Repo) }, false},
-		{"taken out and in", func(w world) error { return w.RemoveRepo(testrig.Repo) }, func(w world) error { return w.Install(testrig.Repo) }, true},
+		{"installed again without an event", func(w world) error { return w.Uninstall(testrig.Repo) }, func(w world) error { return w.Install(testrig.Repo) }, false},
+		{"removed and added again", func(w world) error { return w.RemoveRepo(testrig.Repo) }, func(w world) error { return w.Install(testrig.Repo) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -207,14 +207,14 @@ func TestReinstalledAppObeysCommands(t *testing.T) {
 			n := r.Solve("Lines", "Please add a line to a.txt.")
 			r.Ending(n)
 			r.Must(c.leave(r.World))
-			r.Await("the leaving to be seen", func() bool { return r.State(n).Closed != "" })
+			r.Await("the removal to be seen", func() bool { return r.State(n).Closed != "" })
 			if !c.told {
 				r.World.SetWebhookURL("http://127.0.0.1:1/")
 			}
 			r.Must(c.comeBack(r.World))
 			r.Must(r.World.WaitDelivered(t.Context()))
 			if c.told {
-				r.Await("the coming back to be seen", func() bool { return r.State(n).Closed == "" })
+				r.Await("the return to be seen", func() bool { return r.State(n).Closed == "" })
 				r.Settle()
 				if s := r.State(n); s.Closed != "" {
 					t.Fatalf("closed again: %s", s.Closed)

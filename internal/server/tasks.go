@@ -9,14 +9,14 @@ import (
 	"github.com/pawlbot/pawl/internal/panics"
 )
 
-// panicked are the background tasks that panicked.
+// panicked records the background tasks that panicked.
 type panicked struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 	n    int
 }
 
-// stillPanics is how long /readyz tells of a task's last panic. Our choice.
+// stillPanics is how long /readyz reports a task's last panic. Our choice.
 const stillPanics = 10 * time.Minute
 
 func (p *panicked) add(task string, at time.Time) {

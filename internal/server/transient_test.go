@@ -8,12 +8,12 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// overloaded ends an agent as Codex ends when its provider is overloaded.
+// overloaded makes an agent end like Codex with an overloaded provider.
 const overloaded = `printf '{"type":"turn.failed","error":{"message":"unexpected status 503 Service Unavailable: overloaded"}}\n'; exit 1
 `
 
 // The work is complete before the first refusal; the next attempt changes nothing and is verified.
-func TestTransientRefusalsAreWaitedOut(t *testing.T) {
+func TestTransientRefusalsAreRetriedAfterAWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"grep two a.txt\"]\n"})
 	r.Config = "policy: {transient: {backoff_start: 10m, backoff_cap: 10m}}\n"

@@ -27,16 +27,16 @@ func TestAgentReachesOnlyListedHosts(t *testing.T) {
 		t.Errorf("the receipt has %q, %d bytes sent, %d received", a.RefusedHosts, a.Sent, a.Received)
 	}
 	if len(a.Verify) != 1 || !strings.Contains(a.Verify[0].Output, "[Pawl refused: verify.example.org:443; the operator can allow it in network.verify]") {
-		t.Errorf("verify says %+v", a.Verify)
+		t.Errorf("the verification is %+v", a.Verify)
 	}
 	sha := r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA
-	if said := r.Check(sha, "pawl").Summary; !strings.Contains(said, "refused: `other.example.org:443`, `plain.example.org:80`") || !strings.Contains(said, "allow it in `network.agent`") ||
-		!strings.Contains(said, "refused: `verify.example.org:443`; if the commands should reach it, allow it in `network.verify`") || strings.Contains(said, "Agents reach whatever") {
-		t.Errorf("the check run says\n%s", said)
+	if summary := r.Check(sha, "pawl").Summary; !strings.Contains(summary, "refused: `other.example.org:443`, `plain.example.org:80`") || !strings.Contains(summary, "allow it in `network.agent`") ||
+		!strings.Contains(summary, "refused: `verify.example.org:443`; if the commands should reach it, allow it in `network.verify`") || strings.Contains(summary, "Agents reach whatever") {
+		t.Errorf("the check run contains\n%s", summary)
 	}
 }
 
-// The commands of base and change fail for want of a host.
+// The commands fail on the base and on the change because a host is refused.
 func TestKnownFailureNamesTheRefusedHost(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
@@ -48,13 +48,13 @@ func TestKnownFailureNamesTheRefusedHost(t *testing.T) {
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	said := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary
-	if !strings.Contains(said, "refused: `verify.example.org:443`; if the commands should reach it, allow it in `network.verify`") {
-		t.Errorf("the check run says\n%s", said)
+	summary := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary
+	if !strings.Contains(summary, "refused: `verify.example.org:443`; if the commands should reach it, allow it in `network.verify`") {
+		t.Errorf("the check run contains\n%s", summary)
 	}
 }
 
-// This is also the control: the same agent reaches its target.
+// This is also the control for the other tests: the same agent reaches its target.
 func TestOpenNetworkIsInEveryCheckRun(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
@@ -65,8 +65,8 @@ func TestOpenNetworkIsInEveryCheckRun(t *testing.T) {
 	}
 	sha := r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA
 	for _, name := range []string{"pawl", "pawl/severity", "pawl/stagnation"} {
-		if said := r.Check(sha, name).Summary; !strings.Contains(said, "Agents have the same network access as this server (`sandbox.network: open`).") {
-			t.Errorf("%s says\n%s", name, said)
+		if summary := r.Check(sha, name).Summary; !strings.Contains(summary, "Agents have the same network access as this server (`sandbox.network: open`).") {
+			t.Errorf("%s contains\n%s", name, summary)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (r *rig) delivered(event string) fakegithub.Delivery {
 	return found
 }
 
-func TestWebhookWaitsForNothing(t *testing.T) {
+func TestWebhookIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.GatedAgent, "")
@@ -45,6 +45,7 @@ func TestWebhookWaitsForNothing(t *testing.T) {
 		t.Errorf("the delivery is %s, want it stored and not yet handled", d.State)
 	}
 	r.World.ClearFaults()
+	r.Open()
 }
 
 func TestForeignWebhookAddressesAreRefused(t *testing.T) {
@@ -58,11 +59,11 @@ func TestForeignWebhookAddressesAreRefused(t *testing.T) {
 		status, _ := r.Hook([]byte(`{"zen": "Keep it logically awesome."}`), map[string]string{"X-Forwarded-For": from})
 		return status
 	}
-	r.Await("what GitHub says", func() bool { return ping("198.51.100.1") == http.StatusForbidden })
+	r.Await("GitHub's ranges", func() bool { return ping("198.51.100.1") == http.StatusForbidden })
 	if got := ping("192.30.252.9"); got != http.StatusOK {
 		t.Errorf("from GitHub: %d, want 200", got)
 	}
-	// After a start while GitHub is down the ranges are still known.
+	// The ranges are still known after a start while GitHub is down.
 	r.Stop(syscall.SIGTERM)
 	r.World.Inject(fakegithub.Fault{Route: "GET /meta", Status: http.StatusServiceUnavailable, Times: -1})
 	r.Start()

@@ -17,8 +17,8 @@ func newRig(t *testing.T, files map[string]string) *rig {
 
 func TestMain(m *testing.M) { testrig.Main(m) }
 
-// paced is a rig whose clocks jump by a minute, then two, and so on at each call of later, so that remarks do not arrive at
-// a program's pace.
+// paced returns a rig whose clocks jump by a minute, then two, and so on, at each call of later. Otherwise remarks would
+// arrive at a program's pace.
 func paced(t *testing.T) (r *rig, start, later func()) {
 	t.Helper()
 	r = newRig(t, nil)

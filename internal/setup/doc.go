@@ -1,10 +1,5 @@
-// Package setup creates Pawl's GitHub App by GitHub's manifest flow in a browser, and writes a server's
-// configuration.
+// Package setup creates Pawl's GitHub App with GitHub's manifest flow in a browser, and writes a server's configuration.
 //
-//	question                                             file
-//	which addresses and names are accepted                setup.go
-//	what does the user read at the end                    setup.go
-//	which permissions and events does the App request     page.go
-//	who may use the local page, and how often             page.go
-//	which files are written, and with which modes         page.go, writeSecret
+//	setup.go  the flags, the flow, the next steps
+//	page.go   the local page, the App's permissions and events, the written files
 package setup

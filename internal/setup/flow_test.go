@@ -22,12 +22,12 @@ import (
 
 const webhookSecret = "a webhook secret of some length"
 
-// flow is one pawl setup against a fake GitHub, and its folder.
+// flow is one run of pawl setup with a fake GitHub.
 type flow struct {
 	*testing.T
 	github *fakegithub.Server
 	flags  Flags
-	page   *url.URL // nil if it ended before showing a page
+	page   *url.URL // nil if setup ended before it showed a page
 	said   screen
 	stop   context.CancelFunc
 	ended  chan error
@@ -105,7 +105,7 @@ func (f *flow) fails(words, code string) {
 	f.Helper()
 	err := <-f.ended
 	if err == nil || !strings.Contains(err.Error(), words) || code != "" && strings.Contains(err.Error(), code) {
-		f.Errorf("it ended with %v, want %q without the code %q", err, words, code)
+		f.Errorf("setup ended with %v, want %q without the code %q", err, words, code)
 	}
 	if files := f.files(); len(files) > 0 {
 		f.Errorf("files: %v, want none", files)
@@ -162,7 +162,7 @@ func (f *flow) press(form string) (manifest string, back *url.URL) {
 	return manifest, back
 }
 
-// asks creates the App at GitHub and returns the redirect.
+// asks creates the App on GitHub and returns the redirect.
 func (f *flow) asks() (back *url.URL) {
 	f.Helper()
 	f.start()
@@ -179,8 +179,8 @@ func TestSetupCreatesTheAppAndItsFiles(t *testing.T) {
 		edit     func(*Flags)
 		callback string
 	}{
-		"of the user": {func(*Flags) {}, "http://127.0.0.1:8081/login/callback"},
-		"of an organization": {func(f *Flags) {
+		"for a user": {func(*Flags) {}, "http://127.0.0.1:8081/login/callback"},
+		"for an organization": {func(f *Flags) {
 			f.Org, f.Name, f.Backend, f.Pages = "acme", "Our Pawl", config.Claude, "https://pages.example.com/"
 		}, "https://pages.example.com/login/callback"},
 	} {
@@ -209,7 +209,7 @@ func TestSetupCreatesTheAppAndItsFiles(t *testing.T) {
 				"pawl doctor --config", "pawl serve --config", "pawl login --config",
 			} {
 				if !strings.Contains(f.said.String(), step) || !strings.Contains(page, step) {
-					t.Errorf("what is next lacks %q:\n%s", step, &f.said)
+					t.Errorf("the next steps lack %q:\n%s", step, &f.said)
 				}
 			}
 			_, client := f.github.OAuthClient()
@@ -228,7 +228,7 @@ func TestSetupCreatesTheAppAndItsFiles(t *testing.T) {
 	}
 }
 
-func TestSetupIgnoresStrangers(t *testing.T) {
+func TestSetupIgnoresForeignRequests(t *testing.T) {
 	f := newFlow(t)
 	back := f.asks()
 	answer := func(code, state string) string {
@@ -244,7 +244,7 @@ func TestSetupIgnoresStrangers(t *testing.T) {
 		{"a code without a state", "", answer(code, ""), http.StatusForbidden},
 		{"a code with another state", "", answer(code, strings.Repeat("A", 26)), http.StatusForbidden},
 		{"the state without a code", "", answer("", state), http.StatusBadRequest},
-		{"a code that leads elsewhere", "", answer("../../user", state), http.StatusBadRequest},
+		{"a path instead of a code", "", answer("../../user", state), http.StatusBadRequest},
 		{"another name", "attacker.example:" + f.page.Port(), f.page.Path, http.StatusMisdirectedRequest},
 	} {
 		if status, body := f.get(c.host, "http://"+f.page.Host+c.path); status != c.status || strings.Contains(body, state) {
@@ -259,7 +259,7 @@ func TestSetupIgnoresStrangers(t *testing.T) {
 	}
 	// The user's own answer still works after all that.
 	if status, body := f.get("", back.String()); status != http.StatusOK || <-f.ended != nil {
-		t.Errorf("the answer of GitHub: %d %s", status, body)
+		t.Errorf("GitHub's redirect: %d %s", status, body)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 	right := func(back string) string { return back }
 	for name, c := range map[string]struct {
 		pastes []func(back string) string
-		says   string // about the paste before the last one
+		says   string // the message about the paste before the last one
 		fails  string // empty for success
 	}{
 		"the address": {[]func(string) string{right}, "", ""},
@@ -316,13 +316,13 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 		"a code that was cut first": {[]func(string) string{
 			func(back string) string { return strings.Replace(back, "code=", "code=x", 1) }, right,
 		}, "the code was used before or is older than an hour", ""},
-		"a code that leads elsewhere": {[]func(string) string{
+		"a path instead of a code": {[]func(string) string{
 			func(back string) string { return strings.Replace(back, "code=", "code=../", 1) }, right,
-		}, "is not GitHub's", ""},
-		"nothing right until the input ends": {[]func(string) string{
+		}, "is not one of GitHub's codes", ""},
+		"no valid paste before the input ends": {[]func(string) string{
 			func(string) string { return "hello" },
 		}, "", "that is not the address"},
-		"nothing at all": {nil, "", "ended before an address was pasted"},
+		"no paste": {nil, "", "ended before an address was pasted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
@@ -335,7 +335,7 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 			f.must(err)
 			_, back := f.press(string(form))
 			if !strings.HasPrefix(back.String(), f.github.WebURL()+"/settings/apps?code=") {
-				t.Errorf("GitHub leads to %s, which is no page of GitHub's own", back)
+				t.Errorf("GitHub redirects to %s, which is not a page of GitHub", back)
 			}
 			for _, paste := range c.pastes {
 				_, err = io.WriteString(keys, paste(back.String())+"\n")
@@ -347,11 +347,11 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 				return
 			}
 			f.must(<-f.ended)
-			if said := f.said.String(); !strings.Contains(said, c.says) || strings.Contains(said, "Not accepted") != (c.says != "") {
-				t.Errorf("of the wrong paste it says not %q:\n%s", c.says, said)
+			if output := f.said.String(); !strings.Contains(output, c.says) || strings.Contains(output, "Not accepted") != (c.says != "") {
+				t.Errorf("the output lacks %q about the wrong paste:\n%s", c.says, output)
 			}
-			if !strings.Contains(f.said.String(), "Run it; it needs no public address: pawl serve") {
-				t.Errorf("it says\n%s", &f.said)
+			if !strings.Contains(f.said.String(), "Run the server; it needs no public address: pawl serve") {
+				t.Errorf("the output is\n%s", &f.said)
 			}
 			cfg, err := config.Load(f.flags.Config, func(string) (string, bool) { return "x", true })
 			if err != nil || cfg.GitHub.Receive != config.ReceivePoll {
@@ -384,22 +384,22 @@ func TestLinkQuotesItsValues(t *testing.T) {
 	form, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(link, "data:text/html;base64,"))
 	f.must(err)
 	if _, back := f.press(string(form)); back.Query().Get("state") != "S" {
-		t.Errorf("GitHub leads to %s", back)
+		t.Errorf("GitHub redirects to %s", back)
 	}
 	if got := f.github.Manifests()[0].Name; got != f.flags.Name {
 		t.Errorf("the App is called %q, want %q", got, f.flags.Name)
 	}
 }
 
-// The public address reaches the page if it leads to its port; GitHub redirects there.
-func TestSetupUnderThePublicAddress(t *testing.T) {
+// If the public address forwards to the page's port, users reach the page there, and GitHub redirects there.
+func TestSetupWorksAtThePublicAddress(t *testing.T) {
 	f := newFlow(t)
 	f.start()
 	const public = "pawl.example.com"
 	_, form := f.get(public, f.page.String()+"/remote")
 	manifest, back := f.press(form)
 	if !strings.Contains(manifest, `"redirect_url":"https://pawl.example.com/created"`) {
-		t.Fatalf("GitHub would lead elsewhere: %s", manifest)
+		t.Fatalf("GitHub would redirect elsewhere: %s", manifest)
 	}
 	if status, page := f.get(public, "http://"+f.page.Host+back.RequestURI()); status != http.StatusOK {
 		t.Errorf("the last page: %d %s", status, page)
@@ -425,7 +425,7 @@ func TestSetupRefusesFlags(t *testing.T) {
 	}
 }
 
-// Setup creates nothing if a file exists, or appears meanwhile.
+// Setup creates nothing if one of its files exists, or appears during the setup.
 func TestSetupOverwritesNothing(t *testing.T) {
 	for _, name := range []string{"pawl.yml", "app.pem"} {
 		f := newFlow(t)
@@ -450,10 +450,10 @@ func TestSetupOverwritesNothing(t *testing.T) {
 	f.must(os.Symlink(target, filepath.Join(filepath.Dir(f.flags.Config), "app.pem")))
 	f.get("", back.String())
 	if err := <-f.ended; err == nil || !strings.Contains(err.Error(), "make a new private key and webhook secret there") {
-		t.Errorf("a link that came meanwhile: %v", err)
+		t.Errorf("a link that appeared during the setup: %v", err)
 	}
 	if b, err := os.ReadFile(target); err != nil || string(b) != "mine" {
-		t.Errorf("the file behind the link holds %q, %v", b, err)
+		t.Errorf("the file behind the link contains %q, %v", b, err)
 	}
 }
 
@@ -462,9 +462,9 @@ func TestSetupReportsTheAppAfterGitHubFails(t *testing.T) {
 		fault fakegithub.Fault
 		fails string // empty for success
 	}{
-		"for a moment":                 {fakegithub.Fault{Status: 502}, ""},
-		"for good":                     {fakegithub.Fault{Status: 502, Times: -1}, "the App itself may exist now: delete it at"},
-		"with an answer that got lost": {fakegithub.Fault{AbortAfter: true}, "the code was used before or is older than an hour"},
+		"temporarily":        {fakegithub.Fault{Status: 502}, ""},
+		"permanently":        {fakegithub.Fault{Status: 502, Times: -1}, "the App itself may exist now: delete it at"},
+		"with a lost answer": {fakegithub.Fault{AbortAfter: true}, "the code was used before or is older than an hour"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)

@@ -28,8 +28,8 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupPage sends the manifest to GitHub and receives its redirect. Other machines reach the page through a tunnel or
-// a proxy. The form's URL is unguessable, and the redirect counts once and only with the state.
+// setupPage sends the manifest to GitHub and receives GitHub's redirect. Other machines may reach the page through a
+// tunnel or a proxy. So the form's URL is unguessable, and a redirect counts only with the state, and only once.
 type setupPage struct {
 	Setup
 	listener net.Listener
@@ -39,10 +39,10 @@ type setupPage struct {
 	finished chan struct{} // closed when next and err are set
 	next     []step
 	err      error
-	used     atomic.Bool // an answer with the state came
+	used     atomic.Bool // whether a redirect with the state arrived
 }
 
-// form writes a page that sends the manifest to GitHub, which redirects to redirect.
+// form writes a page that sends the manifest to GitHub. GitHub then redirects the browser to redirect.
 func (s Setup) form(w io.Writer, state, redirect string) error {
 	manifest, err := json.Marshal(s.manifest(redirect))
 	if err != nil {
@@ -107,7 +107,8 @@ func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 	return p.next, p.err
 }
 
-// ServeHTTP answers the form and GitHub's redirect. It refuses other hosts, since another site may point a name here.
+// ServeHTTP answers requests for the form and GitHub's redirect. It refuses other host names, because another site could
+// let its name resolve to this address.
 func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for key, value := range pageHeaders {
 		w.Header().Set(key, value)
@@ -115,7 +116,7 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case !p.serves(r.Host):
-		http.Error(w, "This page is only at "+p.base()+".", http.StatusMisdirectedRequest)
+		http.Error(w, "This page is available only at "+p.base()+".", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet:
 		http.Error(w, "This page accepts only GET.", http.StatusMethodNotAllowed)
 	case path == "/created":
@@ -158,28 +159,28 @@ func (p *setupPage) show(w http.ResponseWriter, back string) {
 }
 
 func nothing(w http.ResponseWriter) {
-	const told = "There is nothing here. Use the address that pawl setup printed."
-	http.Error(w, told, http.StatusNotFound)
+	const message = "There is nothing here. Use the address that pawl setup printed."
+	http.Error(w, message, http.StatusNotFound)
 }
 
-// created handles GitHub's redirect. A wrong state does not use up the setup.
+// created handles GitHub's redirect. After a request with a wrong state, the right redirect still works.
 func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	code := q.Get("code")
 	switch {
 	case !same(q.Get("state"), p.state):
-		const told = "This request did not come from the page that pawl setup showed. " +
+		const message = "This request did not come from the page that pawl setup showed. " +
 			"Start there again."
-		http.Error(w, told, http.StatusForbidden)
+		http.Error(w, message, http.StatusForbidden)
 		return
 	case !forge.ValidCode(code):
-		const told = "GitHub sent no valid code. " +
+		const message = "GitHub sent no valid code. " +
 			"Start again on the page that pawl setup showed."
-		http.Error(w, told, http.StatusBadRequest)
+		http.Error(w, message, http.StatusBadRequest)
 		return
 	case p.used.Swap(true):
-		const told = "Setup already has GitHub's answer. Look at the terminal."
-		http.Error(w, told, http.StatusConflict)
+		const message = "Setup already has GitHub's answer. Look at the terminal."
+		http.Error(w, message, http.StatusConflict)
 		return
 	}
 	p.codes <- code
@@ -248,7 +249,7 @@ func (s Setup) free() error {
 		_, err := os.Lstat(path)
 		if err == nil {
 			return fmt.Errorf("%s exists already, and nothing is overwritten; "+
-				"move it away, or write elsewhere with --config", path)
+				"move it away, or write to another file with --config", path)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("look for %s: %w", path, err)
@@ -262,8 +263,8 @@ func (s Setup) free() error {
 	return nil
 }
 
-// write creates both files, the key first, and reads the configuration like the server. unset lists variables that
-// are not set here.
+// write creates both files, the key first, and checks that the server can read the configuration. unset lists the
+// configuration's variables that this process lacks.
 func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	text, err := s.configuration(app)
 	if err != nil {
@@ -302,7 +303,7 @@ func writeSecret(path, text string) (err error) {
 	return file.Sync()
 }
 
-// starter is the template of the new file: what a server needs, and the other agents as comments.
+// starter is the template of the new configuration: the required keys, and optional keys as comments.
 //
 //go:embed pawl.yml.tmpl
 var starter string

@@ -21,20 +21,20 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupTime limits the wait for a user; GitHub allows an hour.
+// setupTime limits the wait for the user. GitHub's code is valid for an hour.
 const setupTime = 30 * time.Minute
 
-// maxAppName is in characters (docs.github.com, "Registering a GitHub App").
+// maxAppName limits an App's name, in characters (docs.github.com, "Registering a GitHub App").
 const maxAppName = 34
 
 type Flags struct {
 	URL     string // the server's URL for GitHub; empty to poll
 	Pages   string // the pages' URL; empty for this machine
 	GitHub  string
-	Org     string // owner; empty for the signed-in account
-	Name    string // the App's
-	Config  string // file to write
-	Backend string // first agent, one of config.CLIs
+	Org     string // the organization that owns the App; empty for the signed-in account
+	Name    string // the App's name
+	Config  string // the file to write
+	Backend string // the first agent, one of config.CLIs
 	// Listen is the page's address. With Headless, the user pastes GitHub's answer instead.
 	Listen   string
 	Headless bool
@@ -47,10 +47,10 @@ type Setup struct {
 	hub     hub
 }
 
-// orgPattern matches account names.
+// orgPattern matches the names of GitHub accounts.
 var orgPattern = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
 
-// New checks the flags and sends version to GitHub.
+// New checks the flags. Run sends version to GitHub as part of the user agent.
 func New(f Flags, version string) (Setup, error) {
 	f.Name = strings.TrimSpace(f.Name)
 	s := Setup{Flags: f, version: version}
@@ -83,7 +83,8 @@ func New(f Flags, version string) (Setup, error) {
 	return s, nil
 }
 
-// address parses a URL without user, query and fragment. Plain http is only for this machine, because of the secrets.
+// address parses a URL without user, query and fragment. It accepts plain http only for this machine, because the requests
+// contain secrets.
 func address(flag, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -152,7 +153,7 @@ func (s Setup) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// flow creates the App by a page, or by the user's paste.
+// flow creates the App with a local page, or with an address that the user pastes.
 func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	if s.Headless {
 		return s.headless(ctx, in, out)
@@ -181,7 +182,8 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 	return page.serve(ctx)
 }
 
-// headless works without a local browser: a link holds the form, and the URL after GitHub's redirect has the code.
+// headless needs no browser on this machine. It prints a link that contains the form, and reads the address, with GitHub's
+// code, that the user's browser ends at.
 func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	state := rand.Text()
 	link, err := s.link(state)
@@ -193,7 +195,7 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 		"Paste that whole address here:\n",
 		s.hub.web, link)
 	lines := make(chan string)
-	go readLines(ctx, in, lines) // may outlast the flow
+	go readLines(ctx, in, lines) // may run until the process ends
 	wrong := errors.New("the input ended before an address was pasted; run pawl setup again")
 	for {
 		select {
@@ -213,7 +215,7 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 	}
 }
 
-// maxPasted limits a paste in bytes; a URL has some 200.
+// maxPasted limits the pasted input, in bytes. The address has about 200.
 const maxPasted = 64 << 10
 
 // readLines sends non-blank lines until the input ends.
@@ -255,11 +257,11 @@ func (s Setup) codeIn(line, state string) (string, error) {
 	case u.Host == "":
 		return "", fmt.Errorf("that is not the address; it begins with %s", s.appsPage())
 	case code == "":
-		return "", errors.New("that address has no code=…; it is the page from before the App was created, or was cut")
+		return "", errors.New("that address has no code=…; it is incomplete, or from before the App was created")
 	case !same(q.Get("state"), state):
-		return "", errors.New("that address belongs to another link: its state=… is not this run's, or was cut")
+		return "", errors.New("that address belongs to another link: its state=… is wrong or incomplete")
 	case !forge.ValidCode(code):
-		return "", errors.New("the code=… in that address is not GitHub's")
+		return "", errors.New("the code=… in that address is not one of GitHub's codes")
 	}
 	return code, nil
 }
@@ -278,7 +280,7 @@ func (s Setup) link(state string) (string, error) {
 // quoted escapes single-quoted HTML values. html/template would expand each quote to five characters.
 var quoted = strings.NewReplacer("&", "&amp;", "'", "&#39;")
 
-// stopped says why the flow ended.
+// stopped returns the reason why the context ended.
 func stopped(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -303,7 +305,7 @@ func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (App %d, %q, exists at GitHub: "+
 			"delete it at %s and run pawl setup again, "+
-			"or make a new private key and webhook secret there and write them down by hand)",
+			"or make a new private key and webhook secret there and write the files yourself)",
 			err, app.ID, app.Slug, s.appsPage())
 	}
 	return s.next(app, unset), nil
@@ -311,7 +313,7 @@ func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9-]{1,100}$`)
 
-// check refuses foreign Apps: an attacker could bring the code of an App with a known key.
+// check refuses foreign Apps. An attacker could send the code of their own App, whose key they know.
 func (s Setup) check(app forge.NewApp) error {
 	switch {
 	case s.Org != "" && !strings.EqualFold(app.Owner.Login, s.Org):
@@ -337,8 +339,8 @@ func (s Setup) appsPage() string {
 	return s.hub.web + "/settings/apps"
 }
 
-// placeholder is the webhook address of an App without one. GitHub lists only deliveries that it tried to send;
-// nobody owns names below example.com (RFC 2606).
+// placeholder is the App's webhook URL if the server polls: GitHub lists only deliveries that it tried to send. Nobody can
+// own a name below example.com (RFC 2606).
 const placeholder = "https://pawl.example.com"
 
 func (s Setup) hook() string {
@@ -360,7 +362,7 @@ func (s step) String() string {
 
 func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	install := s.hub.web + "/apps/" + app.Slug
-	if strings.HasPrefix(app.HTMLURL, s.hub.web+"/") { // an Enterprise Server has another path
+	if strings.HasPrefix(app.HTMLURL, s.hub.web+"/") { // an Enterprise Server uses another path
 		install = strings.TrimRight(app.HTMLURL, "/")
 	}
 	steps = append(steps, step{
@@ -378,9 +380,9 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 		Text:    "Check everything",
 		Command: "pawl doctor" + withConfig,
 	})
-	run := "Run it; it needs no public address"
+	run := "Run the server; it needs no public address"
 	if s.public != nil {
-		run = fmt.Sprintf("Run it behind %s, which must lead to 127.0.0.1:8080", s.public)
+		run = fmt.Sprintf("Run the server behind %s, which must forward to 127.0.0.1:8080", s.public)
 	}
 	steps = append(steps, step{
 		Text:    run,
@@ -388,7 +390,7 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	})
 	if s.Pages != "" {
 		steps = append(steps, step{
-			Text: "Make " + s.Pages + " lead to 127.0.0.1:8081, where the pages are",
+			Text: "Forward " + s.Pages + " to 127.0.0.1:8081, where the server answers the pages",
 		})
 	}
 	return append(steps,
@@ -397,13 +399,14 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 			Link: s.hub.web + "/issues",
 		},
 		step{
-			Text:    "Look at the pages, " + s.pages() + "; this prints a link",
+			Text:    "Open the pages at " + s.pages() + " with a sign-in link from this command",
 			Command: "pawl login" + withConfig,
 		},
 	)
 }
 
-// environment returns the process's variables with placeholders for unset ones, which it records.
+// environment looks up this process's variables. For an unset variable it returns a placeholder, and appends the name to
+// unset.
 func environment(unset *[]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if value, ok := os.LookupEnv(name); ok {

@@ -76,7 +76,7 @@ func TestSecretsSurviveWritingAndReading(t *testing.T) {
 	}
 }
 
-// Removing the # enables each optional part of a new file.
+// Removing the # enables an optional part of a new file.
 func TestNewFileIsShortAndUncommentable(t *testing.T) {
 	for _, backend := range config.CLIs() {
 		for _, f := range []Flags{{}, {URL: "https://pawl.example.com", Pages: "https://pages.example.com"}, {GitHub: "https://git.example.com"}} {
@@ -107,12 +107,12 @@ func TestNewFileIsShortAndUncommentable(t *testing.T) {
 				whole = append(whole, line)
 			}
 			if active > 12 || f.GitHub == "https://github.com" && active > 9 {
-				t.Errorf("%d lines to begin with:\n%s", active, text)
+				t.Errorf("a new file has %d lines:\n%s", active, text)
 			}
 			var unset []string
 			c, err := config.Parse("pawl.yml", []byte(strings.Replace(strings.Join(whole, ""), "YOUR-LOGIN", "ada", 1)), environment(&unset), true)
 			if err != nil || len(c.Backends) != len(config.CLIs()) || len(c.Providers) != len(config.Vendors()) || len(c.HTTP.Operators) != 1 || c.HTTP.PublicURL == "" {
-				t.Errorf("with all its comments taken: %v\n%s", err, strings.Join(whole, ""))
+				t.Errorf("with all optional parts enabled: %v\n%s", err, strings.Join(whole, ""))
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func takesEachPart(t *testing.T, text string) {
 			t.Fatal(err)
 		}
 		if _, err := config.Load(file, environment(&unset)); err != nil {
-			t.Errorf("with %s taken alone: %v\n%s", what, err, strings.Join(lines, "\n"))
+			t.Errorf("with only %s enabled: %v\n%s", what, err, strings.Join(lines, "\n"))
 		}
 	}
 	lines := strings.Split(text, "\n")

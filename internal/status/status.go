@@ -48,12 +48,12 @@ type Report struct {
 	Breakers   []Breaker             `json:"breakers"`
 	Cooldowns  []Cooldown            `json:"cooldowns"`
 	Backends   []Backend             `json:"backends"`
-	Deliveries []Delivery            `json:"deliveries"` // unhandled ones
+	Deliveries []Delivery            `json:"deliveries"` // unhandled deliveries
 	Learning   solver.LearningReport `json:"learning"`
 	Day        policy.Ledger         `json:"day"`     // last 24 hours on this server, and the limits
 	Levels     []policy.Ledger       `json:"levels"`  // Day, and the same by installation and repository
-	Layers     []Layer               `json:"layers"`  // of servers in this data directory
-	Images     []Layer               `json:"images"`  // likewise
+	Layers     []Layer               `json:"layers"`  // setup layers of servers in this data directory
+	Images     []Layer               `json:"images"`  // unpacked images of servers in this data directory
 	Servers    []server.InForce      `json:"servers"` // running here in this data directory
 	Clocks     []server.WrongClock   `json:"wrong_clocks"`
 
@@ -240,8 +240,8 @@ func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.St
 			if !m.Known() {
 				continue
 			}
-			says := checkrun.Window(m.Window, r.now)
-			a.Windows = append(a.Windows, Window{m.Name, m.Used, known(m.ResetsAt), m.SeenAt, says})
+			text := checkrun.Window(m.Window, r.now)
+			a.Windows = append(a.Windows, Window{m.Name, m.Used, known(m.ResetsAt), m.SeenAt, text})
 		}
 		if len(a.Windows) > 0 {
 			r.Accounts = append(r.Accounts, a)
@@ -282,8 +282,8 @@ func (r *Report) readFolders(dataDir string) error {
 func (r Report) Print(w io.Writer) {
 	r.printThreads(w)
 	for _, s := range r.Servers {
-		said, do := s.Text()
-		fmt.Fprintln(w, render.Line(said+render.When(do != "", "; "+do), 2000))
+		problem, do := s.Text()
+		fmt.Fprintln(w, render.Line(problem+render.When(do != "", "; "+do), 2000))
 	}
 	for _, c := range r.Clocks {
 		fmt.Fprintf(w, "server %s claims nothing: %s\n", render.Line(c.Server, 200), render.Line(c.Trouble, 500))
@@ -309,13 +309,13 @@ func (r Report) Print(w io.Writer) {
 		fmt.Fprintln(w, l.layer(r.now))
 	}
 	for _, l := range r.Images {
-		fmt.Fprintf(w, "image %s: %d MiB, used last at %s\n", render.Line(l.Image, 300), l.Bytes>>20, render.Instant(r.now, l.Used))
+		fmt.Fprintf(w, "image %s: %d MiB, last used at %s\n", render.Line(l.Image, 300), l.Bytes>>20, render.Instant(r.now, l.Used))
 	}
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
 	}
 	if len(r.Learning.Weeks) > 0 {
-		fmt.Fprintln(w, "What was learned of the backends: pawl status --learning")
+		fmt.Fprintln(w, "What Pawl learned about the backends: pawl status --learning")
 	}
 }
 
@@ -371,5 +371,5 @@ func (l Layer) layer(now time.Time) string {
 	if l.Failed != nil {
 		what = "setup failed: " + render.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
 	}
-	return fmt.Sprintf("layer %s of %s: %s, used last at %s", l.Key, render.Line(l.Repo, 200), what, render.Instant(now, l.Used))
+	return fmt.Sprintf("layer %s of %s: %s, last used at %s", l.Key, render.Line(l.Repo, 200), what, render.Instant(now, l.Used))
 }

@@ -72,7 +72,7 @@ account old: 1 × usage_limit in a row, breaker closed, was reset at 07:51 UTC
 account other: 1 × auth in a row, breaker open, when it resets is unknown
 in the last 24 hours on this server: 7 of 500 attempts (493 left), 1.50 of 200.00 USD (198.50 left), 90 tokens
 backend codex (codex) on account main
-What was learned of the backends: pawl status --learning
+What Pawl learned about the backends: pawl status --learning
 
 Learning: mode auto, in force learn
 ARM                   REWARDS  MEAN  90 % INTERVAL  SHARE  ATTEMPTS  USD A SOLVED  MINUTES
@@ -106,7 +106,7 @@ WEEK FROM   ATTEMPTS  RUNG 1  RUNG 2  RUNG 3  RUNG 4
 	}
 }
 
-// Neither the arm nor the signals' health is shown.
+// With one backend, neither its grade nor the signals' health is shown.
 func TestOneBackendHidesLearning(t *testing.T) {
 	var out strings.Builder
 	one := solver.LearningReport{Arms: make([]learning.ArmView, 1), Sources: []learning.SourceHealth{{Source: learning.JudgeSource, Attempts: 4, Degraded: true}}}
@@ -141,7 +141,7 @@ func TestEmptyDatabase(t *testing.T) {
 	}
 	for _, list := range []string{"threads", "breakers", "cooldowns"} {
 		if !strings.Contains(string(text), `"`+list+`":[]`) {
-			t.Errorf("%s is no empty list: %s", list, text)
+			t.Errorf("%s is not an empty list: %s", list, text)
 		}
 	}
 	var out strings.Builder

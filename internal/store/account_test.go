@@ -41,12 +41,12 @@ func oneOfManyAcquiresTheProbe(t *testing.T, dsn string) {
 	}
 	first := probe(1)
 	if ok := must(s.AcquireProbe(ctx, leases[first], "main", 1))(t); !ok {
-		t.Error("the thread that is in was refused to stay")
+		t.Error("the thread that entered could not enter again")
 	}
 	if ok := must(s.AcquireProbe(ctx, leases[(first+1)%100], "other", 1))(t); !ok {
 		t.Error("another account was refused")
 	}
-	check(t, s.ReleaseProbe(ctx, leases[first], "other")) // it has no probe of this account
+	check(t, s.ReleaseProbe(ctx, leases[first], "other")) // it has no probe of that account
 	if ok := must(s.AcquireProbe(ctx, leases[(first+2)%100], "main", 1))(t); ok {
 		t.Error("leaving another account freed this one")
 	}
@@ -107,7 +107,7 @@ func deadHoldersProbeIsFree(t *testing.T, dsn string) {
 	}
 	again := must(s.Acquire(ctx, issue(1), "again"))(t)
 	if must(s.AcquireProbe(ctx, again, "main", 1))(t) {
-		t.Error("entered together with the next one")
+		t.Error("entered while the next one works")
 	}
 	// A node that takes over a thread does not inherit its probe.
 	c.Advance(thread.LeaseTime)
@@ -123,12 +123,12 @@ func probesAreUnlimitedWithoutALimit(t *testing.T, dsn string) {
 	for n := range 3 {
 		l := must(s.Acquire(ctx, issue(n+1), "node"))(t)
 		if !must(s.AcquireProbe(ctx, l, "main", 0))(t) {
-			t.Error("refused without a bound")
+			t.Error("refused without a limit")
 		}
 	}
 	l := must(s.Acquire(ctx, issue(9), "node"))(t)
 	if must(s.AcquireProbe(ctx, l, "main", 3))(t) {
-		t.Error("those that entered without a bound are not counted")
+		t.Error("threads that entered without a limit are not counted")
 	}
 	for range 2 {
 		if !must(s.AcquireProbe(ctx, l, "", 1))(t) {
@@ -138,9 +138,9 @@ func probesAreUnlimitedWithoutALimit(t *testing.T, dsn string) {
 	// A holder with an expired lease continues if nobody took the thread.
 	c.Advance(2 * thread.LeaseTime)
 	if !must(s.AcquireProbe(ctx, l, "main", 1))(t) {
-		t.Error("refused by leases that ran out")
+		t.Error("refused because of expired leases")
 	}
 	if _, err := s.Acquire(ctx, issue(9), "thief"); err == nil {
-		t.Error("a lease that entering had extended was taken")
+		t.Error("a lease that Enter had extended was taken")
 	}
 }

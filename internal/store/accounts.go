@@ -59,10 +59,10 @@ func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thr
 	})
 }
 
-// AcquireProbe asks to run an attempt on an account. It returns false while `most` other threads on any node run one;
-// `most` of 0 or an empty account is never refused. ReleaseProbe, Release, the next AcquireProbe or the lease's end
-// ends the probe. With a limit, AcquireProbe revokes the account's expired leases, so that their holders cannot return.
-// Errors include thread.ErrLeaseLost.
+// AcquireProbe asks to run an attempt on an account. It returns false while `most` other threads on any node run
+// attempts on it; `most` of 0 or an empty account is never refused. ReleaseProbe, Release, the next AcquireProbe or the
+// lease's end ends the probe. With a limit, AcquireProbe revokes the account's expired leases, so that their holders
+// cannot return. Errors include thread.ErrLeaseLost.
 func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (acquired bool, err error) {
 	defer s.wrap(&err, "acquire a probe of account %s for %s", account, l.Thread)
 	if account == "" {
@@ -99,7 +99,7 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 	return acquired && err == nil, err
 }
 
-// ReleaseProbe ends an AcquireProbe. Errors include thread.ErrLeaseLost.
+// ReleaseProbe ends the probe that AcquireProbe began. Errors include thread.ErrLeaseLost.
 func (s *shared) ReleaseProbe(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "release the probe of account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
@@ -146,7 +146,7 @@ func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (er
 	readBreaker(state, &old)
 	next := b.Breaker(old)
 	if next.Damage != "" {
-		return nil // the attempt's end does not replace what cannot be read
+		return nil // an unreadable row stays for the operator
 	}
 	if state, err = json.Marshal(next); err != nil {
 		return err
@@ -268,7 +268,7 @@ func (s *shared) Graded(ctx context.Context, since time.Time, limit int) (_ []th
 	return all, err
 }
 
-// Usage returns the usage of attempts begun since a time: a repository's (owner/name), an installation's, and all.
+// Usage sums the attempts begun since a time for a repository (owner/name), an installation, and all repositories.
 func (s *shared) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
 	all, err := s.UsedByRepo(ctx, since)
 	return policy.UsageOf(all, repo, installation), err
@@ -312,7 +312,7 @@ func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, e
 }
 
 // Reserve counts another attempt unless allow refuses the usage since e.Since. One transaction keeps concurrent
-// attempts within limits. An attempt counts once, and allow is not asked again. Errors include thread.ErrLeaseLost.
+// attempts within limits. Repeated calls count nothing and skip allow. Errors include thread.ErrLeaseLost.
 func (s *shared) Reserve(
 	ctx context.Context,
 	l thread.Lease,

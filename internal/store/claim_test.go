@@ -28,7 +28,7 @@ func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 		{-time.Minute, time.Second},
 	} {
 		check(t, s.PostponeDelivery(ctx, "g", "GitHub's limit", c.Now().Add(q.until)))
-		if c.Advance(q.due / 2); q.until > 0 && given() { // PostgreSQL's clock goes on meanwhile
+		if c.Advance(q.due / 2); q.until > 0 && given() { // PostgreSQL's clock continues meanwhile
 			t.Errorf("until %s: it was dispatched before %s", q.until, q.due)
 		}
 		c.Advance(q.due/2 + time.Second)
@@ -70,7 +70,7 @@ func userRequestsAreDispatchedFirst(t *testing.T, dsn string) {
 
 func threadsWithCommandsAreClaimedFirst(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
-	said := func(by, kind string, source policy.Source) thread.NewEvent {
+	remark := func(by, kind string, source policy.Source) thread.NewEvent {
 		return thread.NewEvent{Kind: thread.KindFeedback, Data: thread.Feedback{By: saying.Actor{Login: by, Type: kind}, Source: source}}
 	}
 	stop := thread.NewEvent{Kind: thread.KindControl, Data: thread.Feedback{}}
@@ -91,17 +91,17 @@ func threadsWithCommandsAreClaimedFirst(t *testing.T, dsn string) {
 		}
 	}
 	wake(1, thread.NewEvent{Kind: thread.KindThread, Data: thread.Change{What: "renamed"}})
-	wake(2, said("ada", "User", policy.FromCheckRun)) // GitHub names the pusher as the sender of a check
-	wake(3, said("review[bot]", "Bot", policy.FromReview))
+	wake(2, remark("ada", "User", policy.FromCheckRun)) // GitHub names the pusher as the sender of a check
+	wake(3, remark("review[bot]", "Bot", policy.FromReview))
 	wake(4, thread.NewEvent{Kind: thread.KindIgnored, Data: thread.Feedback{By: saying.Actor{Login: "ada"}, Source: policy.FromComment}})
-	wake(5, said("ada", "User", policy.FromComment))
+	wake(5, remark("ada", "User", policy.FromComment))
 	wake(3, stop) // thread 3 was already due
 	claim(3, 5, 1)
-	wake(3, said("review[bot]", "Bot", policy.FromReview)) // a command makes one step urgent
+	wake(3, remark("review[bot]", "Bot", policy.FromReview)) // a command makes one step urgent
 	claim(2, 4, 3)
 }
 
-// Each poll looks for due rows. After a storm there are thousands, and each claim takes only a few.
+// Each poll looks for due rows. After a storm there are thousands, but each claim takes only a few.
 func dueRowsAreReadInIndexOrder(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	for _, query := range []string{
@@ -133,7 +133,7 @@ func dueRowsAreReadInIndexOrder(t *testing.T, dsn string) {
 		}
 		check(t, rows.Err())
 		if !strings.Contains(plan, "deliveries_due") && !strings.Contains(plan, "threads_queued") || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
-			t.Errorf("%s\nis carried out as\n%swant its index, and nothing sorted", query, plan)
+			t.Errorf("%s\nhas the plan\n%swant its index and no sort", query, plan)
 		}
 	}
 }

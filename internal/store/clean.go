@@ -159,8 +159,10 @@ func (s *cleaning) finished(ctx context.Context, t thread.ID) (bool, error) {
 	if err != nil {
 		return false, nil
 	}
-	_, running := state.Running()
-	return !running && !state.Open() && (state.Closed != "" || !state.Tracked()), nil
+	if _, running := state.Running(); running || state.Open() {
+		return false, nil
+	}
+	return state.Closed != "" || !state.Worked(), nil
 }
 
 // takeNames removes names of finished threads unless they changed, and marks the others as checked.

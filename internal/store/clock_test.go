@@ -23,26 +23,26 @@ func aWrongClockStealsNothing(t *testing.T, dsn string) {
 			held := must(right.Acquire(ctx, th(1), "right"))(t)
 			must(right.AcquireProbe(ctx, held, name, 1))(t)
 			if _, err := off.Acquire(ctx, th(1), "off"); !isHeld(err) {
-				t.Errorf("the node that is off takes a lease: %v", err)
+				t.Errorf("the node with the wrong clock took a lease: %v", err)
 			}
 			l := must(off.Acquire(ctx, th(2), "off"))(t)
 			if must(off.AcquireProbe(ctx, l, name, 1))(t) {
-				t.Error("the node that is off enters an account that is in use")
+				t.Error("the node with the wrong clock entered an account in use")
 			}
 			for _, l := range []thread.Lease{l, must(off.Renew(ctx, l))(t)} {
 				if left := time.Until(l.Until); left < 0 || left > thread.LeaseTime+time.Second {
-					t.Errorf("the node that is off holds a lease for another %s", left)
+					t.Errorf("the lease of the node with the wrong clock lasts another %s", left)
 				}
 			}
 			if _, err := right.Acquire(ctx, th(2), "right"); !isHeld(err) {
-				t.Errorf("the lease of the node that is off does not hold: %v", err)
+				t.Errorf("the lease of the node with the wrong clock was lost: %v", err)
 			}
 			if n := must(off.Sweep(ctx))(t); n != 0 {
-				t.Errorf("the sweep of the node that is off freed %d threads", n)
+				t.Errorf("the sweep of the node with the wrong clock freed %d threads", n)
 			}
 			must(right.Renew(ctx, held))(t)
 			if right.Skew().Abs() > time.Second || (off.Skew()+by).Abs() > time.Second {
-				t.Errorf("the nodes are said to be %s and %s off", right.Skew(), off.Skew())
+				t.Errorf("the nodes' clocks are reported as %s and %s off", right.Skew(), off.Skew())
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func aWrongClockPutsNothingOff(t *testing.T, dsn string) {
 			off := must(store.Open(ctx, dsn, store.Options{Now: func() time.Time { return time.Now().Add(by) }}))(t)
 			defer off.Close()
 			if left := time.Since(off.Now()).Abs(); left > time.Second {
-				t.Errorf("the node that is off takes %s for now", off.Now())
+				t.Errorf("the node with the wrong clock takes %s for now", off.Now())
 			}
 			failed := thread.ID{Owner: "octo", Name: name, Number: 1}
 			l := must(off.Acquire(ctx, failed, "off"))(t)
@@ -73,7 +73,7 @@ func aWrongClockPutsNothingOff(t *testing.T, dsn string) {
 				claimed = append(claimed, l.Thread.Number)
 			}
 			if len(claimed) != 2 {
-				t.Errorf("threads %v are due, want the one that is tried again and the one that was woken", claimed)
+				t.Errorf("threads %v are due, want the retried and the woken one", claimed)
 			}
 			if d := must(right.ClaimDeliveries(ctx, 10))(t); len(d) != 1 {
 				t.Errorf("%d deliveries are due, want the one that failed", len(d))
@@ -83,6 +83,6 @@ func aWrongClockPutsNothingOff(t *testing.T, dsn string) {
 }
 
 func isHeld(err error) bool {
-	_, held := errors.AsType[*thread.HeldError](err)
+	_, held := errors.AsType[*thread.LeaseHeldError](err)
 	return held
 }

@@ -42,8 +42,14 @@ func damagedCooldownLastsUntilACommand(t *testing.T, dsn string) {
 		check(t, s.AppendLeased(t.Context(), l, thread.Batch{Cooldown: &loop}))
 		all := must(s.Cooldowns(t.Context(), ""))(t)
 		here, other := all["octo/cat"], all["octo/dog"]
-		if len(here) != 1 || len(other) != 1 || !here[0].Holds(c.Now().Add(48*time.Hour)) || !strings.Contains(here[0].Damage, "/pawl resume") {
-			t.Errorf("%q is read as %+v", state, all)
+		if len(here) != 1 || len(other) != 1 {
+			t.Fatalf("%q is read as %+v, want one cooldown each", state, all)
+		}
+		if !here[0].Holds(c.Now().Add(48 * time.Hour)) {
+			t.Errorf("%q ended without a command: %+v", state, here[0])
+		}
+		if !strings.Contains(here[0].Damage, "/pawl resume") {
+			t.Errorf("%q names no remedy: %q", state, here[0].Damage)
 		}
 		lifted := thread.Cooldown{Backend: "codex", Cooldown: policy.Lifted(c.Now())}
 		check(t, s.AppendLeased(t.Context(), l, thread.Batch{Cooldown: &lifted}))

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -21,11 +22,16 @@ type database struct {
 	postgres bool
 	config   *pgx.ConnConfig // PostgreSQL, for writing
 	pooled   bool            // a pooler may change PostgreSQL's session between transactions
-	options  *sql.TxOptions
-	schema   int64 // newest version that this program knows
-	queue    Queue
-	file     *os.File // SQLite: the locked file
-	serving  bool     // open for serving, and migrated
+	// holdsLock is set while a connection of Listen holds this node's presence lock.
+	holdsLock atomic.Bool
+	options   *sql.TxOptions
+	schema    int64 // newest version that this program knows
+	queue     Queue
+	self      *policy.Node // the node that opened the store, or nil
+	node      string       // its name, or empty
+	prefer    time.Duration
+	file      *os.File // SQLite: the locked file
+	serving   bool     // open for serving, and migrated
 	// turn orders the writes to SQLite's one connection: database/sql would pick at random, and a delivery could wait
 	// long.
 	turn   chan struct{}
@@ -47,7 +53,7 @@ func (s *database) closeDB() error {
 	if s.w != nil {
 		errs = append(errs, s.w.Close())
 	}
-	if s.file != nil { // after SQLite has closed its own
+	if s.file != nil { // SQLite has closed its descriptors by now
 		if err := s.file.Close(); !errors.Is(err, os.ErrClosed) {
 			errs = append(errs, err)
 		}
@@ -86,7 +92,7 @@ func (s *database) wrap(err *error, format string, args ...any) {
 	}
 }
 
-// micros returns a stored time; the zero time is 0.
+// micros encodes a time for the database; the zero time is 0.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -156,7 +162,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	}
 	tx := &txn{Tx: sqlTx}
 	if err := s.do(ctx, tx, fn); err != nil {
-		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // an ended context rolls back
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // an ended context has already rolled back
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undo))
 		}
 		return s.see(err)
@@ -208,7 +214,7 @@ func (s *database) Fatal() <-chan error { return s.fatal }
 // see returns an error and ends the writes if it is fatal.
 func (s *database) see(err error) error {
 	if hint, last := diagnose(err); last {
-		return s.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
+		return s.end(fmt.Errorf("the database can no longer be used: %w; %s", err, hint))
 	}
 	if s.postgres && isReadOnly(err) {
 		s.reconnect()

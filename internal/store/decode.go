@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// A stored row that cannot be read holds only what it is about: its account, its repository or its thread. The value
-// says what is damaged and how an operator replaces the row.
+// An unreadable row stops only its own account, repository or thread. The value's Damage says how an operator
+// replaces the row.
 
 // decode reads a stored JSON object.
 func decode(state []byte, into any) error {

@@ -133,13 +133,13 @@ func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
 }
 
 // A failed delivery waits firstRetry, doubled up to oftenRetry, then a sixteenth of its age up to lookAtMost. After a
-// two-hour outage that is eight minutes.
+// two-hour outage the wait is about eight minutes.
 const (
 	firstRetry   = time.Second
 	oftenRetry   = 5 * time.Minute
 	lookAtMost   = time.Hour
 	claimTime    = 30 * time.Second    // reserved for the process that stored or claimed the delivery
-	giveUpAfter  = 3 * 24 * time.Hour  // GitHub redelivers as long
+	giveUpAfter  = 3 * 24 * time.Hour  // as long as GitHub redelivers
 	giveUpUnread = 30 * 24 * time.Hour // for deliveries that no version could read
 	giveUpTries  = 100                 // minimum tries, for old deliveries that an operator retries
 )
@@ -213,7 +213,7 @@ func (s *deliveries) FinishDelivery(ctx context.Context, guid string, state thre
 	return s.finishDelivery(ctx, guid, state, note, time.Time{})
 }
 
-// PostponeDelivery is FinishDelivery for a Failed delivery with a known time of retry, between a second and
+// PostponeDelivery is FinishDelivery for a Failed delivery with a known retry time, between a second and
 // lookAtMost.
 func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error {
 	return s.finishDelivery(ctx, guid, thread.Failed, note, until)

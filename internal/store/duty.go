@@ -14,12 +14,12 @@ const (
 	// dutySoon is how long a starting node waits after a duty was last done. A server that restarts repeatedly must
 	// not do the duty at every start.
 	dutySoon = 15 * time.Second
-	// dutyHold is how long a duty excludes other nodes without a Hold. Duties must tolerate repetition.
+	// dutyHold is how long Begin or Hold excludes other nodes. Duties must tolerate repetition.
 	dutyHold = thread.LeaseTime
 )
 
-// Duty is a periodic task that one node does for all, such as asking GitHub for missed deliveries. The node that did it
-// last keeps it while that node runs.
+// Duty is a periodic task that one node does for all, such as asking GitHub for missed deliveries. A node that does the
+// duty keeps it while it runs.
 type Duty struct {
 	shared     *shared
 	name, node string
@@ -33,8 +33,7 @@ type dutyRow struct {
 	Hold time.Time `json:"held,omitzero"` // end of By's hold; zero when done
 }
 
-// Duty returns a named duty for one node. A node that has just started does it no earlier than 15 s after it was
-// last done.
+// Duty returns a named duty for one node. A starting node waits until 15 s after any node last did the duty.
 func (s *shared) Duty(name, node string, every time.Duration) *Duty {
 	return &Duty{shared: s, name: "duty " + name, node: node, every: every}
 }
@@ -93,7 +92,7 @@ func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) b
 		if !f(now, &row) {
 			return nil
 		}
-		next, _ := json.Marshal(row) // always marshals
+		next, _ := json.Marshal(row) // cannot fail
 		return next
 	})
 }

@@ -19,32 +19,32 @@ func aDutyIsDoneByOneNode(t *testing.T, dsn string) {
 		}
 	}
 	first, second := node("first"), node("second")
-	begins("the first to ask", first, true)
-	begins("another while it is at work", second, false)
+	begins("the first node to ask", first, true)
+	begins("another node while the first is at work", second, false)
 	c.Advance(29 * time.Second)
 	check(t, first.Hold(ctx))
 	c.Advance(29 * time.Second)
-	begins("another while it still is", second, false)
+	begins("another node while the first still holds the duty", second, false)
 	check(t, first.End(ctx))
 	c.Advance(every - 59*time.Second)
-	begins("before the interval is over", first, false)
+	begins("the first node before the interval is over", first, false)
 	c.Advance(time.Second)
-	begins("another when it is over", second, false)
-	begins("the one that did it last", first, true)
+	begins("another node after the interval", second, false)
+	begins("the node that did it last", first, true)
 
-	c.Advance(31 * time.Second) // the first is dead
-	begins("another, for whom it is not yet time", second, false)
+	c.Advance(31 * time.Second) // the first node is dead
+	begins("another node before its turn", second, false)
 	c.Advance(every)
-	begins("another when the last one does not come", second, true)
-	begins("one that has just been started", node("third"), false)
+	begins("another node after the owner missed its turn", second, true)
+	begins("a node that has just started", node("third"), false)
 	check(t, second.End(ctx))
 	c.Advance(15 * time.Second)
 	third := node("third")
-	begins("one that has been started since", third, true)
+	begins("a node that starts 15 s after the duty was done", third, true)
 	check(t, third.End(ctx))
-	begins("the one whose duty it was", second, false)
+	begins("the node that owned the duty before", second, false)
 	for range 100 { // a server that crashes right after each start
-		begins("one that is started again and again", node("fourth"), false)
+		begins("a node that starts again and again", node("fourth"), false)
 		c.Advance(100 * time.Millisecond)
 	}
 }
@@ -58,6 +58,6 @@ func dutySurvivesAClockThatWasAhead(t *testing.T, dsn string) {
 	}
 	c.Advance(-24 * time.Hour)
 	if !must(s.Duty("look", "right", time.Minute).Begin(t.Context()))(t) {
-		t.Error("nobody may do it for a day")
+		t.Error("no node may do it for a day")
 	}
 }

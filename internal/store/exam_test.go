@@ -15,8 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// TestEveryDatabasePassesTheExam is the contract of thread.Store: SQLite and
-// PostgreSQL sit the same exam.
+// The exam is the contract of thread.Store. SQLite and PostgreSQL take the same one.
 func TestEveryDatabasePassesTheExam(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		file := func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "pawl.db") }
@@ -62,6 +61,7 @@ func questionsToEmptyDatabase() []question {
 func questions() []question {
 	return []question{
 		{"SeqIsGaplessUnderConcurrentAppends", seqIsGaplessUnderConcurrentAppends},
+		{"ADatabaseOfTheFirstSchemaIsMigrated", aDatabaseOfTheFirstSchemaIsMigrated},
 		{"UserRequestsAreDispatchedFirst", userRequestsAreDispatchedFirst},
 		{"ThreadsWithCommandsAreClaimedFirst", threadsWithCommandsAreClaimedFirst},
 		{"DueRowsAreReadInIndexOrder", dueRowsAreReadInIndexOrder},
@@ -83,6 +83,8 @@ func questions() []question {
 		{"DamagedCooldownLastsUntilACommand", damagedCooldownLastsUntilACommand},
 		{"WindowsAreBoundedAndMayBeUnreadable", windowsAreBoundedAndMayBeUnreadable},
 		{"ClosingABreakerForgetsTheWindows", closingABreakerForgetsTheWindows},
+		{"QuotaGivenBackWakesWaitingThreads", quotaGivenBackWakesWaitingThreads},
+		{"ReadingFromTheFutureIsReplaced", readingFromTheFutureIsReplaced},
 		{"AGradeReplacesTheOneBefore", aGradeReplacesTheOneBefore},
 		{"TheNewestGradesComeOldestFirst", theNewestGradesComeOldestFirst},
 		{"SharedBlobsCountEveryUpdate", sharedBlobsCountEveryUpdate},

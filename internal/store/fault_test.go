@@ -55,7 +55,7 @@ func works(t *testing.T, s *store.Store, answered ...string) {
 	}
 }
 
-func TestAFullDatabaseRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
+func TestFullDatabaseRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	check(t, receive(t.Context(), s, "before", 10))
 	var pages int
@@ -81,7 +81,7 @@ func tmpfs(t *testing.T) string {
 	return dir
 }
 
-func TestAFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
+func TestFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 	dir := tmpfs(t)
 	s, _, _ := open(t, "sqlite:"+filepath.Join(dir, "pawl.db"))
 	check(t, receive(t.Context(), s, "before", 10))
@@ -113,7 +113,7 @@ func TestAFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 	if _, err := s.Append(t.Context(), issue(1), true, event("", strings.Repeat("x", 1<<20))); err == nil {
 		t.Error("an event was appended to a full disk")
 	}
-	must(s.Deliveries(t.Context(), 10))(t) // reading goes on
+	must(s.Deliveries(t.Context(), 10))(t) // reads still work
 	check(t, os.Remove(filler))
 	check(t, s.Ping(t.Context()))
 	works(t, s, append(answered, "before")...)
@@ -122,7 +122,7 @@ func TestAFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 	works(t, again, append(answered, "before")...)
 }
 
-func TestAReadOnlyFileSystemIsRefused(t *testing.T) {
+func TestReadOnlyFileSystemIsRefused(t *testing.T) {
 	dir := tmpfs(t)
 	dsn := "sqlite:" + filepath.Join(dir, "pawl.db")
 	s, _, _ := open(t, dsn)
@@ -135,7 +135,7 @@ func TestAReadOnlyFileSystemIsRefused(t *testing.T) {
 	works(t, s)
 }
 
-func TestALockedDatabaseRefusesDeliveriesUntilItIsFree(t *testing.T) {
+func TestLockedDatabaseRefusesDeliveriesUntilItIsFree(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, dsn)
 	check(t, receive(t.Context(), s, "before", 10))
@@ -144,13 +144,13 @@ func TestALockedDatabaseRefusesDeliveriesUntilItIsFree(t *testing.T) {
 	must(other.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
 	wantCode(t, s, receive(t.Context(), s, "locked", 10), sqlite3.SQLITE_BUSY)
 	wantCode(t, s, s.Ping(t.Context()), sqlite3.SQLITE_BUSY)
-	must(s.Deliveries(t.Context(), 10))(t) // reading goes on
+	must(s.Deliveries(t.Context(), 10))(t) // reads still work
 	must(other.ExecContext(t.Context(), "ROLLBACK"))(t)
 	check(t, receive(t.Context(), s, "locked", 10))
 	works(t, s, "before", "locked")
 }
 
-func TestADatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
+func TestDatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
 	t.Parallel() // waits for the lock
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
@@ -163,7 +163,7 @@ func TestADatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
 	_, err := store.Open(t.Context(), "sqlite:"+path, store.Options{Access: store.Reading})
 	both.Wait()
 	if err == nil || !strings.Contains(err.Error(), "another program holds the file, close it") || strings.Contains(err.Error(), "creates the tables") {
-		t.Errorf("for reading: %v; want that another program holds the file, and nothing of tables", err)
+		t.Errorf("for reading: %v; want the error about another program, not about tables", err)
 	}
 }
 
@@ -229,20 +229,20 @@ func TestRemovedFileEndsAllWrites(t *testing.T) {
 func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) {
-		t.Errorf("got %v, want that it says %q", err, words)
+		t.Errorf("got %v, want it to contain %q", err, words)
 	}
-	told := await(t, "the fatal error", s.Fatal())
-	if !strings.Contains(told.Error(), words) {
-		t.Errorf("told %v, want that it says %q", told, words)
+	reported := await(t, "the fatal error", s.Fatal())
+	if !strings.Contains(reported.Error(), words) {
+		t.Errorf("reported %v, want it to contain %q", reported, words)
 	}
-	if err := receive(t.Context(), s, "later", 10); !errors.Is(err, told) {
-		t.Errorf("a later delivery: %v, want %v", err, told)
+	if err := receive(t.Context(), s, "later", 10); !errors.Is(err, reported) {
+		t.Errorf("a later delivery: %v, want %v", err, reported)
 	}
-	if _, err := s.Append(t.Context(), issue(1), true); !errors.Is(err, told) {
-		t.Errorf("a later event: %v, want %v", err, told)
+	if _, err := s.Append(t.Context(), issue(1), true); !errors.Is(err, reported) {
+		t.Errorf("a later event: %v, want %v", err, reported)
 	}
-	if err := s.Ping(t.Context()); !errors.Is(err, told) {
-		t.Errorf("ping: %v, want %v", err, told)
+	if err := s.Ping(t.Context()); !errors.Is(err, reported) {
+		t.Errorf("ping: %v, want %v", err, reported)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestDamageFoundByReadEndsAllWrites(t *testing.T) {
 			damage(t, damaged)
 			err := read(s)
 			if err == nil {
-				t.Fatal("the damage was not met")
+				t.Fatal("no call found the damage")
 			}
 			wantFatal(t, s, err, "restore a backup")
 		})

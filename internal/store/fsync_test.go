@@ -16,9 +16,8 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// TestAFailedSyncEndsAllWrites has the kernel answer EIO to every fsync of a
-// child process after its first writes, as a failing disk does.
-func TestAFailedSyncEndsAllWrites(t *testing.T) {
+// After a child process's first writes, the kernel answers EIO to all its fsyncs, like a failing disk.
+func TestFailedSyncEndsAllWrites(t *testing.T) {
 	const variable = "PAWL_TEST_FSYNC"
 	if path := os.Getenv(variable); path != "" {
 		failedSync(t, path)
@@ -32,7 +31,7 @@ func TestAFailedSyncEndsAllWrites(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if text := string(out); strings.Contains(text, "--- SKIP") {
-		t.Skipf("the kernel takes no filter of system calls here:\n%s", text)
+		t.Skipf("this kernel does not support system call filters:\n%s", text)
 	}
 	// Acknowledged writes are stored, and the next process can continue.
 	s, _, _ := open(t, "sqlite:"+path)
@@ -60,13 +59,13 @@ func failedSync(t *testing.T, path string) {
 	}
 }
 
-// failSyncs makes fsync and fdatasync of this process fail with EIO, for good.
+// failSyncs makes fsync and fdatasync of this process fail with EIO from now on.
 func failSyncs() error {
 	stmt := func(code uint16, k uint32, yes, no uint8) unix.SockFilter {
 		return unix.SockFilter{Code: code, K: k, Jt: yes, Jf: no}
 	}
 	filter := []unix.SockFilter{
-		stmt(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, 0), // the number of the call
+		stmt(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, 0), // the system call's number
 		stmt(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, unix.SYS_FSYNC, 1, 0),
 		stmt(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, unix.SYS_FDATASYNC, 0, 1),
 		stmt(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ERRNO|uint32(unix.EIO), 0, 0),

@@ -37,7 +37,7 @@ func aGradeReplacesTheOneBefore(t *testing.T, dsn string) {
 		}
 	}
 	if err := s.PutGraded(ctx, thread.GradeRow{At: at}); err == nil {
-		t.Error("a grade of no attempt was taken")
+		t.Error("a grade of a missing attempt was accepted")
 	}
 }
 
@@ -77,7 +77,7 @@ func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
 		return v
 	}
 	if got := value(); got != "" {
-		t.Errorf("a new key holds %q", got)
+		t.Errorf("a new key contains %q", got)
 	}
 	var wg sync.WaitGroup
 	for n := range 8 {
@@ -100,17 +100,17 @@ func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := s.UpdateShared(ended, "limits", func(time.Time, []byte) []byte { return []byte("late") }); err == nil {
-		t.Error("a caller that had ended changed the blob")
+		t.Error("a cancelled caller changed the blob")
 	}
 	if got := value(); got != "200" {
-		t.Errorf("is %s after a caller that had ended, want 200", got)
+		t.Errorf("%s after a cancelled caller, want 200", got)
 	}
 	if err := s.Ping(ctx); err != nil {
 		t.Error(err)
 	}
 }
 
-// Nodes whose clocks differ must agree on when GitHub was asked last.
+// Nodes with different clocks must agree on the time of the last request to GitHub.
 func sharedBlobsAreDatedByTheDatabasesClock(t *testing.T, dsn string) {
 	off := func() time.Time { return time.Now().Add(24 * time.Hour) }
 	s := must(store.Open(t.Context(), dsn, store.Options{Now: off}))(t)

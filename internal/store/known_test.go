@@ -25,6 +25,6 @@ func storedGUIDsAreKnown(t *testing.T, dsn string) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if known := must(s.Known(t.Context(), nil))(t); len(known) != 0 {
-		t.Errorf("asked for nothing, knows %v", known)
+		t.Errorf("without GUIDs: %v", known)
 	}
 }

@@ -17,11 +17,14 @@ import (
 // Release.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
+	served := s.served()
+	anyDue := "SELECT EXISTS (SELECT 1 FROM threads WHERE " + woken + served + ")" +
+		" OR EXISTS (SELECT 1 FROM threads WHERE " + waited + served + ")"
 	err = s.writeWhere(ctx, anyDue, func(tx *txn) error {
-		rows, err := s.dueRows(ctx, tx, most, woken+inTurn)
+		rows, err := s.dueRows(ctx, tx, most, woken+served+inTurn)
 		if err == nil && len(rows) < most {
 			var more []row
-			more, err = s.dueRows(ctx, tx, most-len(rows), waited+" ORDER BY wake_at", micros(tx.now))
+			more, err = s.dueRows(ctx, tx, most-len(rows), waited+served+" ORDER BY wake_at", micros(tx.now))
 			rows = append(rows, more...)
 		}
 		if err != nil {
@@ -46,8 +49,6 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
 	inTurn = " ORDER BY urgent DESC, queued_at"
-	anyDue = "SELECT EXISTS (SELECT 1 FROM threads WHERE " + woken + ")" +
-		" OR EXISTS (SELECT 1 FROM threads WHERE " + waited + ")"
 	waited = "wake_at > 0 AND wake_at <= $1 AND queued_at = 0 AND lease_until = 0"
 )
 
@@ -59,7 +60,7 @@ func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, 
 	return list(rows, err, scanRow)
 }
 
-// Acquire leases a thread, due or not, or returns a *thread.HeldError.
+// Acquire leases a thread, due or not, or returns a *thread.LeaseHeldError.
 func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease thread.Lease, err error) {
 	defer s.wrap(&err, "acquire %s", t)
 	if owner == "" {
@@ -71,7 +72,7 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease
 			return err
 		}
 		if r.leaseOwner != "" && r.leaseUntil.After(tx.now) {
-			return &thread.HeldError{Owner: r.leaseOwner, Until: r.leaseUntil}
+			return &thread.LeaseHeldError{Owner: r.leaseOwner, Until: r.leaseUntil}
 		}
 		lease, err = s.take(ctx, tx, r, owner)
 		return err
@@ -80,7 +81,7 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease
 }
 
 // take leases a locked row to a step. If the row waited for a retry, take first restores the wake-up time from before
-// it. A wake-up time that has passed is cleared.
+// the retry. A wake-up time that has passed is cleared.
 func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (thread.Lease, error) {
 	if !r.laterAt.IsZero() {
 		r.wakeAt = r.laterAt
@@ -96,6 +97,7 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (threa
 		From:   r.leaseOwner,
 
 		Failures: r.failures,
+		Place:    r.place,
 	}
 	err := tx.exec(ctx, `UPDATE threads SET
 			lease_owner = $2,
@@ -105,7 +107,8 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (threa
 			later_at = 0,
 			queued_at = 0,
 			urgent = 0,
-			account = ''
+			account = '',
+			place = ''
 		WHERE id = $1`,
 		r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 	return lease, err
@@ -124,8 +127,8 @@ func (s *threads) Renew(ctx context.Context, l thread.Lease) (thread.Lease, erro
 const nothingLater = 1
 
 // Release releases the lease and the account. A thread woken meanwhile is due now. Without a retry it clears failures
-// and the note. With a retry it stores the time in the same transaction; a later wake-up time returns with the next
-// step.
+// and the note. With a retry it wakes the thread at the retry's time, unless an earlier wake-up is set. take restores a
+// later wake-up.
 func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	err := s.leased(ctx, "release", l, func(tx *txn, r row) error {
 		failures, laterAt, note := 0, int64(0), ", note = NULL"
@@ -163,6 +166,9 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 				return err
 			}
 		}
+		if err := s.putPlace(ctx, tx, r, b.Place); err != nil {
+			return err
+		}
 		if err := s.updateBreaker(ctx, tx, b); err != nil {
 			return err
 		}
@@ -176,6 +182,17 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 		}
 		return s.setAlias(ctx, tx, r, b.Alias)
 	})
+}
+
+// putPlace stores a batch's place. If an event arrived during the lease, any node may take the next step.
+func (s *threads) putPlace(ctx context.Context, tx *txn, r row, place string) error {
+	if place == "" {
+		return nil
+	}
+	if place == thread.AnyNode || !r.queuedAt.IsZero() {
+		place = ""
+	}
+	return tx.exec(ctx, "UPDATE threads SET place = $2 WHERE id = $1", r.id, place)
 }
 
 // leased runs fn in a transaction with the thread's locked row under the lease. Errors name the operation.
@@ -226,7 +243,7 @@ const mostNoted = 16 << 10
 func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) error {
 	note, err := json.Marshal(spent)
 	if err == nil && len(note) > mostNoted {
-		err = fmt.Errorf("%d bytes, of at most %d", len(note), mostNoted)
+		err = fmt.Errorf("the note has %d bytes; the limit is %d", len(note), mostNoted)
 	}
 	if err != nil {
 		return fmt.Errorf("note on %s: %w", l.Thread, err)
@@ -270,8 +287,9 @@ func (s *Store) Sweep(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// freeLeases releases leases and makes their threads due now, $1. It keeps the holder's name; a live holder continues
+// freeLeases releases leases and makes their threads due at $1. It keeps the holder's name; a live holder continues
 // with Renew.
 const freeLeases = `UPDATE threads SET
 	lease_until = 0,
+	place = '',
 	queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $1 END`

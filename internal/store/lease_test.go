@@ -28,9 +28,9 @@ func onlyOneHoldsALease(t *testing.T, dsn string) {
 				mu.Unlock()
 				return
 			}
-			held, ok := errors.AsType[*thread.HeldError](err)
+			held, ok := errors.AsType[*thread.LeaseHeldError](err)
 			if !ok || held.Owner != "node" || !held.Until.Equal(c.Now().Add(thread.LeaseTime)) {
-				t.Errorf("got %v, want that it is held", err)
+				t.Errorf("got %v, want the error about a held lease", err)
 			}
 		})
 	}
@@ -43,7 +43,7 @@ func onlyOneHoldsALease(t *testing.T, dsn string) {
 	if again.Epoch != leases[0].Epoch+1 {
 		t.Errorf("epoch %d follows %d", again.Epoch, leases[0].Epoch)
 	}
-	// Releasing a lost lease is no error and does not affect its new holder.
+	// Releasing a lost lease is not an error and does not affect its new holder.
 	check(t, s.Release(t.Context(), leases[0], nil))
 	must(s.Renew(t.Context(), again))(t)
 }
@@ -55,7 +55,7 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	c.Advance(thread.LeaseTime + time.Second)
 	held := must(s.Acquire(ctx, issue(1), "quick"))(t)
 	if lost.From != "" || held.From != "slow" {
-		t.Errorf("taken from %q and %q, want nobody and slow", lost.From, held.From)
+		t.Errorf("taken from %q and %q, want none and slow", lost.From, held.From)
 	}
 	b := thread.Batch{
 		Events: []thread.NewEvent{event("x", 1)}, WakeAt: c.Now().Add(time.Hour), Account: "main",
@@ -87,7 +87,7 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	if err := s.AppendLeased(ctx, held, b); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("append in an old epoch: %v, want ErrLeaseLost", err)
 	}
-	// Releasing twice is no error either.
+	// Releasing twice is not an error either.
 	check(t, s.Release(ctx, held, nil))
 }
 
@@ -136,7 +136,7 @@ func breakersCountEveryUpdate(t *testing.T, dsn string) {
 	l := must(s.Acquire(ctx, issue(9), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Account: "main", Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{} }}))
 	if got := must(s.Breakers(ctx))(t); len(got) != 0 {
-		t.Errorf("a breaker that was closed is listed: %v", got)
+		t.Errorf("a closed breaker is listed: %v", got)
 	}
 }
 
@@ -215,7 +215,7 @@ func threadsListsActiveThreads(t *testing.T, dsn string) {
 		}
 	}
 	if got := must(s.Near(ctx, thread.ID{Owner: "busy", Name: "one", Number: 60}))(t); len(got) != 50 || got[0].Number != 59 {
-		t.Errorf("%d threads are near, the first %v; want the 50 newest", len(got), got[0])
+		t.Errorf("%d threads are similar, the first %v; want the 50 newest", len(got), got[0])
 	}
 	sister := thread.ID{Owner: issue(1).Owner, Name: "Sister", Number: 1}
 	for _, other := range []thread.ID{sister, {Owner: "else", Name: issue(1).Name, Number: 1}} {
@@ -252,14 +252,14 @@ func closingABreakerLogsAndWakes(t *testing.T, dsn string) {
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Account: "main", WakeAt: c.Now().Add(time.Hour),
 		Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Consecutive: 3} }}))
 	check(t, s.Release(ctx, l, nil))
-	said := thread.NewEvent{Kind: thread.KindOperated, At: c.Now(), Data: thread.Operated{What: thread.OperatedBreaker, Subject: "main", By: "ada"}}
+	operated := thread.NewEvent{Kind: thread.KindOperated, At: c.Now(), Data: thread.Operated{What: thread.OperatedBreaker, Subject: "main", By: "ada"}}
 	for _, account := range []string{"other", "main"} {
-		if closed := must(s.CloseBreaker(ctx, account, said))(t); closed != (account == "main") {
+		if closed := must(s.CloseBreaker(ctx, account, operated))(t); closed != (account == "main") {
 			t.Errorf("%s: closed %v", account, closed)
 		}
 	}
 	if left := must(s.Breakers(ctx))(t); len(left) > 0 {
-		t.Errorf("it is still there: %v", left)
+		t.Errorf("the breaker still exists: %v", left)
 	}
 	if log := must(s.Events(ctx, thread.ServerLog(), 0))(t); len(log) != 1 || log[0].Kind != thread.KindOperated {
 		t.Errorf("the log has %v, want one event", log)

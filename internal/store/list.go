@@ -72,7 +72,7 @@ type Stats struct {
 	Running     int           // leased threads
 	Attempts    int           // at most one per running thread
 	Queued      int           // threads that need a step now
-	QueueAge    time.Duration // age of the oldest, or zero
+	QueueAge    time.Duration // age of the oldest queued thread, or zero
 	Deliveries  map[thread.DeliveryState]int
 	DeliveryAge time.Duration // age of the oldest unhandled delivery, or zero
 }
@@ -92,10 +92,10 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 		(SELECT count(*) FROM threads WHERE `+leased+`),
 		(SELECT count(*) FROM threads t WHERE `+leased+` AND (SELECT kind FROM events WHERE thread_id = t.id AND kind IN ($2, $3)
 			ORDER BY seq DESC LIMIT 1) = $2),
-		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+waited+`),
+		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+waited+` AND place = ''),
 		coalesce((SELECT min(at) FROM (
 			SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0
-			UNION ALL SELECT min(wake_at) FROM threads WHERE `+waited+`) AS due), 0),
+			UNION ALL SELECT min(wake_at) FROM threads WHERE `+waited+` AND place = '') AS due), 0),
 		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries)`, micros(now), thread.KindAttemptStarted, thread.KindAttemptEnded).
@@ -125,7 +125,7 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	return st, nil
 }
 
-// age returns the time since a stored time; zero for none or a future one.
+// age returns the time since a stored time; zero for a missing or future time.
 func age(at int64, now time.Time) time.Duration {
 	if at == 0 {
 		return 0

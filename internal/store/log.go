@@ -77,7 +77,7 @@ func (s *threads) Events(ctx context.Context, t thread.ID, after int64) (events 
 	})
 }
 
-// Append appends without a lease. With wake a step follows, unless every event was known.
+// Append appends without a lease. If wake is set, a step follows unless every event was known.
 func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (fresh int, err error) {
 	defer s.wrap(&err, "append to %s", t)
 	encoded, err := encode(events)
@@ -109,10 +109,11 @@ type row struct {
 	leaseUntil, wakeAt, queuedAt time.Time
 	failures                     int       // consecutive failed steps
 	laterAt                      time.Time // wakeAt before a retry, or zero
+	place                        string    // what the thread waits for, as in thread.Batch
 }
 
 const rowColumns = `id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until,
-	wake_at, queued_at, failures, later_at`
+	wake_at, queued_at, failures, later_at, place`
 
 func scanRow(scan func(...any) error) (r row, err error) {
 	var until, wakeAt, queuedAt, laterAt int64
@@ -129,6 +130,7 @@ func scanRow(scan func(...any) error) (r row, err error) {
 		&queuedAt,
 		&r.failures,
 		&laterAt,
+		&r.place,
 	)
 	r.leaseUntil = fromMicros(until)
 	r.wakeAt = fromMicros(wakeAt)
@@ -197,7 +199,8 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 		}
 		r.seq++
 		fresh++
-		if e.kind == thread.KindAttemptStarted || e.kind == thread.KindDecision {
+		switch e.kind {
+		case thread.KindAttemptStarted, thread.KindDecision, thread.KindWatched:
 			active = 1
 		}
 	}
@@ -213,9 +216,9 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 // wake makes the thread due, unless it already is. A thread with a user's command goes first.
 func (s *threads) wake(ctx context.Context, tx *txn, r row, command bool) error {
 	if !r.queuedAt.IsZero() && !command {
-		return nil
+		return tx.exec(ctx, "UPDATE threads SET place = '' WHERE id = $1 AND place <> ''", r.id)
 	}
 	tx.due = true
 	return tx.exec(ctx, `UPDATE threads SET queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $2 END,
-		urgent = CASE WHEN $3 THEN 1 ELSE urgent END WHERE id = $1`, r.id, micros(tx.now), command)
+		urgent = CASE WHEN $3 THEN 1 ELSE urgent END, place = '' WHERE id = $1`, r.id, micros(tx.now), command)
 }

@@ -58,7 +58,7 @@ func aRepeatedKeyIsNotAppendedAgain(t *testing.T, dsn string) {
 		t.Error("a new key was not appended")
 	}
 	if got := must(s.Events(ctx, issue(1), 2))(t); len(got) != 1 || got[0].Seq != 3 {
-		t.Errorf("the log goes on with %v", got)
+		t.Errorf("the log continues with %v", got)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// noteOutlivesItsWriter: a note survives its writer's death, and ends with a step that needs no retry.
+// A note survives its writer's death. A step that needs no retry removes it.
 func noteOutlivesItsWriter(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
@@ -26,7 +26,7 @@ func noteOutlivesItsWriter(t *testing.T, dsn string) {
 	check(t, s.Note(ctx, dead, policy.Spent{N: 1}))
 	check(t, s.Note(ctx, dead, policy.Spent{N: 2}))
 	if err := s.Note(ctx, dead, policy.Spent{Limit: &policy.Limit{Message: strings.Repeat("x", 1<<20)}}); err == nil {
-		t.Error("a note of 1 MiB was taken")
+		t.Error("a note of 1 MiB was accepted")
 	}
 	c.Advance(thread.LeaseTime + time.Second)
 	next := must(s.Acquire(ctx, issue(1), "next"))(t)

@@ -38,7 +38,7 @@ func wantRefusal(t *testing.T, dsn string, words ...string) {
 func readingStoreDoesNotWrite(t *testing.T, dsn string) {
 	ctx := t.Context()
 	if _, err := store.Open(ctx, dsn, store.Options{Access: store.Reading}); err == nil || !strings.Contains(err.Error(), "start pawl serve once") {
-		t.Errorf("a database that is not there: %v", err)
+		t.Errorf("a missing database: %v", err)
 	}
 	s, _, _ := open(t, dsn)
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
@@ -79,11 +79,33 @@ func aNewerSchemaIsRefused(t *testing.T, dsn string) {
 func aSchemaFromBeforeTheFirstReleaseIsRefused(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	check(t, s.Close())
-	must(rawDB(t, dsn).Exec("UPDATE goose_db_version SET version_id = 11 WHERE version_id = 12"))(t)
+	db := rawDB(t, dsn)
+	must(db.Exec("DELETE FROM goose_db_version WHERE version_id > 12"))(t)
+	must(db.Exec("UPDATE goose_db_version SET version_id = 11 WHERE version_id = 12"))(t)
 	wantRefusal(t, dsn, "before the first release (schema 11)", "start with a new database")
 	_, err := store.Open(t.Context(), dsn, store.Options{Access: store.Reading})
 	if err == nil || !strings.Contains(err.Error(), "start with a new database") {
 		t.Errorf("for reading: %v", err)
+	}
+}
+
+// The migration keeps the data of schema version 12.
+func aDatabaseOfTheFirstSchemaIsMigrated(t *testing.T, dsn string) {
+	ctx := t.Context()
+	s, _, _ := open(t, dsn)
+	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
+	check(t, s.Close())
+	db := rawDB(t, dsn)
+	for _, undo := range []string{
+		"DROP TABLE IF EXISTS nodes", "DROP INDEX threads_place", "ALTER TABLE threads DROP COLUMN place",
+		"DROP TABLE IF EXISTS warm_folders", "DELETE FROM goose_db_version WHERE version_id > 12",
+	} {
+		must(db.Exec(undo))(t)
+	}
+	s = must(store.Open(ctx, dsn, store.Options{}))(t)
+	defer s.Close()
+	if took := must(s.Claim(ctx, "node", 1))(t); len(took) != 1 || took[0].Thread != issue(1) {
+		t.Errorf("claimed %+v after the migration, want the thread", took)
 	}
 }
 
@@ -95,11 +117,11 @@ func databaseOfAnotherProgramIsRefused(t *testing.T, dsn string) {
 func TestUnreadableFilesAreRefusedWithAHint(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.db")
-	check(t, os.WriteFile(text, []byte("dear diary, this is no database"), 0o600))
+	check(t, os.WriteFile(text, []byte("dear diary, this is not a database"), 0o600))
 	wantRefusal(t, "sqlite:"+text, "not a SQLite database", "move this one away")
 	left, err := os.ReadFile(text)
-	if check(t, err); string(left) != "dear diary, this is no database" {
-		t.Errorf("the refused file holds %q now", left)
+	if check(t, err); string(left) != "dear diary, this is not a database" {
+		t.Errorf("the refused file contains %q now", left)
 	}
 	short := filepath.Join(dir, "short.db")
 	check(t, os.WriteFile(short, []byte("SQLite format 3\x00 and then noise"), 0o600))
@@ -112,7 +134,7 @@ func TestUnreadableFilesAreRefusedWithAHint(t *testing.T) {
 	wantRefusal(t, "postgres://u:secret@/%zz", "want postgres://")
 }
 
-func TestAPasswordIsNotShown(t *testing.T) {
+func TestPasswordIsNotShown(t *testing.T) {
 	for _, dsn := range []string{"postgres://u:secret@/%zz", "postgres://u:secret@127.0.0.1:1/db?connect_timeout=1"} {
 		if _, err := store.Open(t.Context(), dsn, store.Options{}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v", err)
@@ -120,7 +142,7 @@ func TestAPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-func TestADamagedFileIsRefused(t *testing.T) {
+func TestDamagedFileIsRefused(t *testing.T) {
 	path := fullFile(t)
 	damage(t, path)
 	wantRefusal(t, "sqlite:"+path, "restore a backup")
@@ -167,7 +189,7 @@ func TestDatabaseFilesArePrivate(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyFileIsRefused(t *testing.T) {
+func TestReadOnlyFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pawl.db")
 	s, _, _ := open(t, "sqlite:"+path)
@@ -180,7 +202,7 @@ func TestAReadOnlyFileIsRefused(t *testing.T) {
 		wantRefusal(t, "sqlite:"+path, "write access")
 		return
 	}
-	// Root may write any file, so one locked OS thread drops that right and then ends.
+	// Root may write any file, so one locked OS thread drops that right. It ends afterwards.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -198,7 +220,7 @@ func TestWritesDoNotBlockAfterClose(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	check(t, s.Close())
 	if _, err := s.Receive(context.Background(), thread.Delivery{GUID: "late"}); err == nil {
-		t.Error("a closed store took a delivery")
+		t.Error("a closed store accepted a delivery")
 	}
 	if _, err := s.Append(context.Background(), issue(1), false, event("", 1)); err == nil || errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("a closed store appended: %v", err)

@@ -29,7 +29,7 @@ const (
 	connectTime = storeTime - time.Second
 	// pingTime limits the check of a pooled connection.
 	pingTime = time.Second
-	// statementTime limits a statement without an earlier deadline. Pawl's take milliseconds.
+	// statementTime limits a statement without an earlier deadline. Pawl's statements take milliseconds.
 	statementTime = 15 * time.Second
 	// silentTime is how long the kernel waits for a silent peer.
 	silentTime = 10 * time.Second
@@ -37,13 +37,20 @@ const (
 	lockTime = time.Minute
 )
 
+// connectionName names a node's connections; PostgreSQL keeps 63 bytes. A node's name ends with what tells it from others.
+func connectionName(node string) string {
+	return strings.TrimSpace("pawl " + node[max(0, len(node)-connectionNameKeeps):])
+}
+
+const connectionNameKeeps = 58
+
 // postgresConfig parses an address. Errors do not show it, since it may hold a password.
-func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
+func postgresConfig(dsn, node string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("database: the postgres:// address cannot be read; want postgres://user:password@host:port/name")
 	}
-	config.RuntimeParams["application_name"] = "pawl"
+	config.RuntimeParams["application_name"] = connectionName(node)
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTime / time.Duration(hosts(config))
 	}
@@ -91,12 +98,12 @@ func (statements) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	ctx.Value(endStatement{}).(context.CancelFunc)()
 }
 
-// silent reports whether a connection idle for a second gives no answer. The driver then takes another.
+// silent reports whether a connection that was idle for a second does not answer. The driver then takes another.
 func silent(ctx context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration >= time.Second && ping(ctx, p.Conn) != nil
 }
 
-// ping checks a connection and drops it without an answer.
+// ping checks a connection. pgx closes the connection if no answer arrives in time.
 func ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
@@ -106,7 +113,7 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 // openPostgres connects and migrates the database, or only checks its version.
 func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err error) {
 	s.postgres = true
-	if s.config, err = postgresConfig(dsn); err != nil {
+	if s.config, err = postgresConfig(dsn, s.node); err != nil {
 		return err
 	}
 	if a == Reading {
@@ -129,8 +136,8 @@ func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err 
 	return s.migratePostgres(ctx)
 }
 
-// findPooler detects a pooler such as pgbouncer by its process id. A pooler may lose prepared statements, session
-// settings and LISTEN between transactions, so Pawl works without them.
+// findPooler detects a pooler such as pgbouncer by comparing process ids. A pooler may lose prepared statements,
+// session settings and LISTEN between transactions, so Pawl works without them.
 func (s *database) findPooler(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
@@ -277,8 +284,8 @@ func (s *database) whoMigrates(ctx context.Context) (hint string) {
 // wakeChannel notifies nodes of due threads.
 const wakeChannel = "pawl_due"
 
-// listenAgain is how long Listen waits before it reconnects. Polls continue.
-const listenAgain = 5 * time.Second
+// listenAgain is how long Listen waits before it reconnects. Other nodes count an absent node as dead after two seconds.
+const listenAgain = time.Second / 2
 
 // notify wakes all nodes after the commit. SQLite has no other nodes.
 func (s *database) notify(ctx context.Context, tx *txn) error {
@@ -291,22 +298,26 @@ func (s *database) notify(ctx context.Context, tx *txn) error {
 	return nil
 }
 
-// Listen calls wake whenever a node made threads due, until ctx ends. With SQLite or a pooler it returns at once.
-func (s *Store) Listen(ctx context.Context, wake func()) {
-	listens := s.postgres && !s.pooled
-	for listens && ctx.Err() == nil {
-		_ = s.listen(ctx, wake) // Listen retries, and polls continue
+// Listen calls wake whenever a node made threads due, until ctx ends. Its connection also shows others that this node
+// runs; see Absent. With SQLite or a pooler it returns at once.
+func (s *Store) Listen(ctx context.Context, node string, wake func()) {
+	for s.watchesNodes() && ctx.Err() == nil {
+		_ = s.listen(ctx, node, wake) // Listen retries, and polls continue
 		_ = wait.For(ctx, listenAgain)
 	}
 }
 
-func (s *Store) listen(ctx context.Context, wake func()) error {
+func (s *Store) listen(ctx context.Context, node string, wake func()) error {
 	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	defer s.holdsLock.Store(false)
 	if _, err := conn.Exec(ctx, "LISTEN "+wakeChannel); err != nil {
+		return err
+	}
+	if err := s.present(ctx, conn, node); err != nil {
 		return err
 	}
 	for {

@@ -81,7 +81,7 @@ func TestDatabaseSettingsDoNotWeakenTheStore(t *testing.T) {
 	}
 }
 
-// The store replaces only off: other values of synchronous_commit wait for a sync, or for more.
+// The store replaces only the value off. All other values of synchronous_commit wait at least for a sync.
 func TestStrongerSynchronousCommitIsKept(t *testing.T) {
 	p := startPostgres(t)
 	dsn := p.newDatabase(t)
@@ -101,7 +101,7 @@ func TestReadOnlyDatabaseIsRefusedWithAHint(t *testing.T) {
 	}
 }
 
-// After a failover, old connections may lead to a standby, which stays read-only.
+// After a failover, old connections may lead to a standby, which remains read-only.
 func TestReadOnlyConnectionsAreReplaced(t *testing.T) {
 	dsn := startPostgres(t).newDatabase(t)
 	s := must(store.Open(t.Context(), dsn, store.Options{}))(t)
@@ -194,7 +194,7 @@ func TestMigrationLeavesNoSettingInAPooledSession(t *testing.T) {
 		var timeout string
 		check(t, held.QueryRowContext(t.Context(), "SHOW lock_timeout").Scan(&timeout))
 		if timeout != "0" {
-			t.Errorf("a session keeps lock_timeout %s", timeout)
+			t.Errorf("a session still has lock_timeout %s", timeout)
 		}
 	}
 }

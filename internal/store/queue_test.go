@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// patience limits a test's wait; it is long, so that no test fails on a busy machine.
+// patience limits a test's wait. It is long, so that no test fails on a busy machine.
 const patience = 10 * time.Minute
 
 // await receives or fails.
@@ -113,7 +113,7 @@ func aWakeUpAfterAStepLeadsToOneMore(t *testing.T, dsn string) {
 	finished := make(chan struct{}, 100)
 	start(t, s, func(ctx context.Context, l thread.Lease, asked time.Time) error {
 		err := st.step(ctx, l, asked)
-		finished <- struct{}{} // the lease is back; the worker is not free yet
+		finished <- struct{}{} // the lease is released, but the worker is still busy
 		return err
 	}, noDelivery)
 	for n := int64(1); n <= 20; n++ {
@@ -268,7 +268,7 @@ func deliveriesAreHandled(t *testing.T, dsn string) {
 		mu.Unlock()
 		if first {
 			err := s.FinishDelivery(ctx, guid, thread.Failed, "")
-			c.Advance(time.Minute) // then it is due again
+			c.Advance(time.Minute) // then the delivery is due again
 			return errors.Join(errTest, err)
 		}
 		if err := s.FinishDelivery(ctx, guid, thread.Handled, ""); err != nil {

@@ -64,7 +64,7 @@ func deliveriesAreStoredOnce(t *testing.T, dsn string) {
 	}
 }
 
-// unreadablePayloadStaysDue: the next version may read it.
+// The next version may be able to read the payload.
 func unreadablePayloadStaysDue(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
@@ -78,7 +78,7 @@ func unreadablePayloadStaysDue(t *testing.T, dsn string) {
 		}
 	}
 	if d := must(s.Delivery(ctx, "g"))(t); d.State != thread.Unparsable || string(d.Payload) != "[]" {
-		t.Errorf("it is kept as %+v", d)
+		t.Errorf("it is stored as %+v", d)
 	}
 }
 
@@ -92,10 +92,10 @@ func refusedDeliveryIsFreshLater(t *testing.T, dsn string) {
 		}
 	}
 	if list := must(s.Deliveries(t.Context(), 100))(t); len(list) != 15 {
-		t.Errorf("%d deliveries were kept, want all but the refused one", len(list))
+		t.Errorf("%d deliveries are stored, want all but the refused one", len(list))
 	}
 	if _, guids := r.take(); len(guids) != 15 {
-		t.Errorf("%v are to be handled, want all but the refused one", guids)
+		t.Errorf("%v are queued, want all but the refused one", guids)
 	}
 	accept()
 	if fresh := must(s.Receive(t.Context(), thread.Delivery{GUID: "7", Event: "ping", ReceivedAt: c.Now()}))(t); !fresh {
@@ -104,7 +104,7 @@ func refusedDeliveryIsFreshLater(t *testing.T, dsn string) {
 }
 
 // A database that hangs must not keep GitHub waiting for its answer.
-func TestADeliveryIsAnsweredInTimeWhileTheDatabaseHangs(t *testing.T) {
+func TestDeliveryIsAnsweredInTimeWhileTheDatabaseHangs(t *testing.T) {
 	t.Parallel() // waits for a timeout
 	hang := func(t *testing.T, dsn, lock string) {
 		s, _, c := open(t, dsn)
@@ -191,14 +191,14 @@ func failedDeliveriesAreRetriedWithBackoff(t *testing.T, dsn string) {
 				most = min(age/15, time.Hour) + time.Minute
 			}
 			if gap := c.Now().Sub(last); gap > most {
-				t.Errorf("after %s it was tried %s after the try before, want at most %s", c.Now().Sub(began), gap, most)
+				t.Errorf("after %s it was tried %s after the previous try, want at most %s", c.Now().Sub(began), gap, most)
 			}
 			last, tries = c.Now(), tries+1
 			check(t, s.FinishDelivery(ctx, "g", thread.Failed, "GitHub is down"))
 		}
 	}
 	if tries < 100 || tries > 250 || last.Sub(began) > 3*24*time.Hour+2*time.Hour {
-		t.Errorf("tried %d times, the last after %s; want it more and more rarely for three days", tries, last.Sub(began))
+		t.Errorf("tried %d times, the last after %s; want increasing waits for three days", tries, last.Sub(began))
 	}
 	if d := must(s.Delivery(ctx, "g"))(t); d.State != thread.Failed || d.Note != "GitHub is down" {
 		t.Errorf("left as %+v", d)

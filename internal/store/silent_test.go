@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// proxied opens a store of its own database through a proxy.
+// proxied opens a store on a new database through a proxy.
 func proxied(t *testing.T) (*store.Store, *postgrestest.Proxy) {
 	t.Helper()
 	p := startPostgres(t)
@@ -33,9 +33,9 @@ func TestSilentConnectionsAreReplaced(t *testing.T) {
 	listen, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(listening)
-		s.Listen(listen, func() { wakes <- true })
+		s.Listen(listen, "node", func() { wakes <- true })
 	}()
-	<-wakes                                     // it listens
+	<-wakes                                     // the store listens
 	within := must(s.DB().BeginTx(ctx, nil))(t) // a transaction in progress
 	statement := make(chan error)
 	go func() {
@@ -59,14 +59,14 @@ func TestSilentConnectionsAreReplaced(t *testing.T) {
 	if err := <-statement; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a statement on a silent connection: %v, want its deadline", err)
 	}
-	<-wakes // it listens again
+	<-wakes // the store listens again
 	must(s.Append(ctx, issue(2), true, event("", 1)))(t)
 	<-wakes
 	stop()
 	<-listening
 }
 
-func TestAWebhookIsRefusedInTimeWhilePostgreSQLHangs(t *testing.T) {
+func TestWebhookIsRefusedInTimeWhilePostgreSQLHangs(t *testing.T) {
 	s, proxy := proxied(t)
 	check(t, receive(t.Context(), s, "before", 10))
 	proxy.Hang()
@@ -88,7 +88,7 @@ func TestAWebhookIsRefusedInTimeWhilePostgreSQLHangs(t *testing.T) {
 }
 
 // The kernel must end a connection whose peer is gone, before and after data is sent.
-func TestTheKernelEndsConnectionsWithoutAPeer(t *testing.T) {
+func TestKernelEndsConnectionsWithoutAPeer(t *testing.T) {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	conn := must(store.Dial(t.Context(), l.Addr().String()))(t)

@@ -125,7 +125,7 @@ func sqlitePath(path string) (string, error) {
 }
 
 // createFile opens the database file, creates it for its owner only, and locks it for one writing process. The kernel
-// releases the lock at the process's end. SQLite's own locks (fcntl) would end with the first closed descriptor.
+// releases the lock when the process ends. SQLite's own locks (fcntl) would end with the first closed descriptor.
 func createFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := wait.Lock(ctx, path, lockPatience)
 	switch {

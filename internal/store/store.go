@@ -13,6 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -23,10 +24,16 @@ type Queue interface {
 	Committed(threads bool, deliveries []thread.Delivery)
 }
 
-// Options configures Open; zero serves by the system clock.
+// Options configures Open; the zero value serves and uses the system clock.
 type Options struct {
 	Access Access
 	Now    func() time.Time
+	// Self is the node that opens the store; it claims only threads whose attempts it serves. Nil means all threads.
+	Self *policy.Node
+	// Prefer is how long this node leaves a due attempt to the node with warm caches.
+	Prefer time.Duration
+	// Node is the node's name, which PostgreSQL shows with its connections. Empty for a command that takes no leases.
+	Node string
 	// Committed is called after each writing transaction, unless nil.
 	Committed func()
 }
@@ -93,6 +100,9 @@ func newStore(o Options) *Store {
 		fatal:     make(chan error, 1),
 		clock:     &clock{own: o.Now},
 		committed: o.Committed,
+		self:      o.Self,
+		node:      o.Node,
+		prefer:    o.Prefer,
 	}
 	all := &shared{db}
 	return &Store{
@@ -158,7 +168,7 @@ func (s *database) migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// checkOurs refuses a database with other tables.
+// checkOurs refuses a database with another program's tables.
 func (s *database) checkOurs(ctx context.Context) error {
 	query := `SELECT count(*), coalesce(sum(CASE WHEN name = 'goose_db_version' THEN 1 ELSE 0 END), 0)
 		FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`

@@ -68,7 +68,7 @@ func aKilledNodesThreadIsTakenOverWithin35Seconds(t *testing.T, dsn string) {
 			leases = must(s.Claim(ctx, fmt.Sprint("node ", death), 1))(t)
 		}
 		if late := c.Now().Sub(killed); len(leases) != 1 || late > atMost || late < atMost-time.Second {
-			t.Fatalf("death %d: taken over after %s, want at most %s, and that it is the worst case", death, late, atMost)
+			t.Fatalf("death %d: taken over after %s, want at most %s, and exactly that in the worst case", death, late, atMost)
 		}
 		wantWakes(t, r, 1)
 		lease = leases[0]
@@ -83,7 +83,7 @@ func claimedDeliveryIsExclusive(t *testing.T, dsn string) {
 	}
 	r.take()
 	if n := claimed(t, s); n != 0 {
-		t.Errorf("%d deliveries were claimed of the process that has just stored them", n)
+		t.Errorf("%d deliveries were claimed that their process has just stored", n)
 	}
 	c.Advance(31 * time.Second)
 	if list := must(s.ClaimDeliveries(ctx, 2))(t); len(list) != 2 || list[0].Event != "ping" || list[0].State != thread.Received || list[0].Payload != nil {
@@ -94,11 +94,11 @@ func claimedDeliveryIsExclusive(t *testing.T, dsn string) {
 	}
 	c.Advance(29 * time.Second)
 	if n := claimed(t, s); n != 0 {
-		t.Errorf("%d were claimed that may still be worked on", n)
+		t.Errorf("%d were claimed while their claims last", n)
 	}
 	c.Advance(2 * time.Second)
 	if n := claimed(t, s); n != 3 {
-		t.Errorf("%d were claimed when their claims were over, want 3", n)
+		t.Errorf("%d were claimed after their claims ended, want 3", n)
 	}
 }
 

@@ -21,7 +21,7 @@ func untriedDeliveriesAreCounted(t *testing.T, dsn string) {
 			t.Errorf("%d untried deliveries, want %d", n, untried)
 		}
 		if at := must(s.Oldest(ctx))(t); !at.Equal(oldest) {
-			t.Errorf("the oldest is of %v, want %v", at, oldest)
+			t.Errorf("the oldest arrived at %v, want %v", at, oldest)
 		}
 	}
 	want(0, time.Time{})
@@ -80,20 +80,20 @@ func givenUpDeliveriesWaitForTheOperator(t *testing.T, dsn string) {
 	}
 	for _, guid := range []string{"none", "good"} {
 		if n := must(s.RetryDelivery(ctx, guid))(t); n != 0 {
-			t.Errorf("%d deliveries %s are tried again", n, guid)
+			t.Errorf("%d deliveries %s are retried", n, guid)
 		}
 	}
 	if n := must(s.RetryDelivery(ctx, "old"))(t); n != 1 {
-		t.Errorf("%d are tried again, want 1", n)
+		t.Errorf("%d are retried, want 1", n)
 	}
 	claimed := must(s.ClaimDeliveries(ctx, 10))(t)
 	if !slices.ContainsFunc(claimed, func(d thread.Delivery) bool { return d.GUID == "old" }) {
-		t.Errorf("%+v is given out, want old among it", claimed)
+		t.Errorf("%+v are dispatched, want old among them", claimed)
 	}
 	check(t, s.FinishDelivery(ctx, "old", thread.Failed, "still down"))
 	states("old failed again true: still down", "older given_up again false: GitHub is down", "unread unparsable again true: not JSON")
 	if d := must(s.Delivery(ctx, "older"))(t); string(d.Payload) != `{"zen": "older"}` || !d.ReceivedAt.Equal(came) {
-		t.Errorf("the payload is %q of %v", d.Payload, d.ReceivedAt)
+		t.Errorf("the payload is %q, received %v", d.Payload, d.ReceivedAt)
 	}
 	if n := must(s.DismissDelivery(ctx, "older"))(t); n != 1 {
 		t.Errorf("%d were dismissed, want 1", n)
@@ -104,9 +104,9 @@ func givenUpDeliveriesWaitForTheOperator(t *testing.T, dsn string) {
 	command := must(store.Open(ctx, dsn, store.Options{Access: store.Writing}))(t)
 	defer command.Close()
 	if n := must(command.RetryDelivery(ctx, store.AllUnhandled))(t); n != 2 {
-		t.Errorf("%d are tried again, want the 2 that are left", n)
+		t.Errorf("%d are retried, want the 2 that are left", n)
 	}
 	if _, err := command.Receive(ctx, thread.Delivery{GUID: "g"}); err == nil {
-		t.Error("a store that does not serve stored a delivery")
+		t.Error("a store without a server stored a delivery")
 	}
 }

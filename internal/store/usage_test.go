@@ -47,7 +47,7 @@ func usageIsCountedAtEachLevel(t *testing.T, dsn string) {
 	elsewhere := thread.ID{Owner: "octo", Name: "dog", Number: 1}
 	reserve := func(id thread.ID, installation int64, at time.Time, account string) thread.Lease {
 		l := must(s.Acquire(ctx, id, "node"))(t)
-		for range 2 { // again, after a crash in between: counted once
+		for range 2 { // repeated after a crash: counted once
 			if !must(s.Reserve(ctx, l, thread.Entry{N: 1, Installation: installation, Account: account, At: at, Since: since}, any))(t) {
 				t.Error("refused")
 			}
@@ -110,7 +110,7 @@ func continuedAttemptCountsFromItsContinuation(t *testing.T, dsn string) {
 		c.Advance(20 * time.Hour)
 	}
 	if got := must(s.Usage(ctx, issue(1).Repo(), 7, c.Now().Add(-policy.Day)))(t).Server; got.Attempts != 1 || got.Tokens != 30 {
-		t.Errorf("20 hours after its last part %+v is counted, want one attempt with 30 tokens", got)
+		t.Errorf("20 hours after its last part, %+v is counted, want one attempt with 30 tokens", got)
 	}
 }
 

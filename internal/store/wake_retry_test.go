@@ -13,7 +13,7 @@ func in(wait time.Duration) thread.Retry {
 	return func(int) time.Duration { return wait }
 }
 
-// failing acquires a thread's lease and releases it as a failed step does.
+// failing acquires a thread's lease and releases it like a failed step.
 func failing(t *testing.T, s *store.Store, c *clock, retry thread.Retry, batches ...thread.Batch) {
 	t.Helper()
 	l := must(s.Acquire(t.Context(), issue(1), "node"))(t)
@@ -23,7 +23,7 @@ func failing(t *testing.T, s *store.Store, c *clock, retry thread.Retry, batches
 	check(t, s.Release(t.Context(), l, retry))
 }
 
-// failedStepIsRetried: the time of the retry is in the row, so that it survives the process.
+// The time of the retry is in the row, so it survives the process.
 func failedStepIsRetried(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
@@ -41,7 +41,7 @@ func failedStepIsRetried(t *testing.T, dsn string) {
 	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	c.Advance(time.Hour)
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
-		t.Errorf("after a step that ended well it wakes at %s", row.WakeAt)
+		t.Errorf("after a successful step it wakes at %s", row.WakeAt)
 	}
 	wantDue(t, s)
 	// An event before the retry leads to a step, which replaces the retry.
@@ -49,7 +49,7 @@ func failedStepIsRetried(t *testing.T, dsn string) {
 	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
 	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
-		t.Errorf("a retry that was not needed is left at %s", row.WakeAt)
+		t.Errorf("an unneeded retry is left at %s", row.WakeAt)
 	}
 	// A lost lease stores nothing.
 	lost := must(s.Acquire(ctx, issue(1), "slow"))(t)
@@ -63,7 +63,7 @@ func failedStepIsRetried(t *testing.T, dsn string) {
 	wantWakes(t, r, 0)
 }
 
-// aFailureKeepsTheWait: if a step of a waiting thread fails, it is retried soon, and then the thread waits on.
+// If a step of a waiting thread fails, it is retried soon. Then the thread continues to wait.
 func aFailureKeepsTheWait(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()

@@ -54,7 +54,7 @@ func threadsAreClaimedInWakeUpOrder(t *testing.T, dsn string) {
 	}
 }
 
-// aThreadThatWaitedAndWasWokenIsClaimedOnce: it is due for both reasons.
+// The thread is due for both reasons.
 func aThreadThatWaitedAndWasWokenIsClaimedOnce(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
@@ -68,7 +68,7 @@ func aThreadThatWaitedAndWasWokenIsClaimedOnce(t *testing.T, dsn string) {
 	}
 }
 
-// aThreadIsClaimedOnce: a claim is also the lease, so concurrent claims never share a thread.
+// A claim is also the lease, so concurrent claims never share a thread.
 func aThreadIsClaimedOnce(t *testing.T, dsn string) {
 	s, _, _ := open(t, dsn)
 	ctx := t.Context()
@@ -131,7 +131,7 @@ func releaseMakesWokenThreadDue(t *testing.T, dsn string) {
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
 
-	// So does a wake-up time that came while the step ran.
+	// A wake-up time that passed while the step ran also makes the thread due.
 	l = must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
 	c.Advance(2 * time.Second)

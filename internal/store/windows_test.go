@@ -68,14 +68,66 @@ func closingABreakerForgetsTheWindows(t *testing.T, dsn string) {
 	w := policy.Window{Name: "5h", Used: 1, SeenAt: c.Now(), ResetsAt: c.Now().Add(time.Hour)}
 	check(t, s.PutReading(ctx, thread.Reading{Account: "main", Windows: []policy.Window{w}}))
 	check(t, s.PutReading(ctx, thread.Reading{Account: "spare", Windows: []policy.Window{w}}))
-	said := thread.NewEvent{Kind: thread.KindOperated, At: c.Now(), Data: thread.Operated{What: thread.OperatedBreaker, Subject: "main", By: "ada"}}
-	if closed := must(s.CloseBreaker(ctx, "main", said))(t); !closed {
+	operated := thread.NewEvent{Kind: thread.KindOperated, At: c.Now(), Data: thread.Operated{What: thread.OperatedBreaker, Subject: "main", By: "ada"}}
+	if closed := must(s.CloseBreaker(ctx, "main", operated))(t); !closed {
 		t.Error("nothing was forgotten")
 	}
 	if all := must(s.Meters(ctx))(t); len(all["main"]) > 0 || len(all["spare"]) != 1 {
 		t.Errorf("windows %v, want those of the other account only", all)
 	}
-	if closed := must(s.CloseBreaker(ctx, "main", said))(t); closed {
-		t.Error("closed again without a breaker or windows")
+	if closed := must(s.CloseBreaker(ctx, "main", operated))(t); closed {
+		t.Error("a second close was accepted without a breaker or windows")
+	}
+}
+
+// A provider may give quota back early. Threads that wait for the old reset must not wait until then.
+func quotaGivenBackWakesWaitingThreads(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	now := c.Now()
+	put := func(after time.Duration, used float64, claimed string) {
+		t.Helper()
+		w := policy.Window{Name: "7d", Used: used, SeenAt: now.Add(after), ResetsAt: now.Add(policy.Day)}
+		check(t, s.PutReading(ctx, thread.Reading{Account: "main", Claimed: claimed, Windows: []policy.Window{w}}))
+	}
+	due := func() bool {
+		t.Helper()
+		return !must(s.Thread(ctx, issue(1)))(t).WakeAt.After(c.Now())
+	}
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: now.Add(policy.Day)}))
+	check(t, s.Release(ctx, l, nil))
+	for _, one := range []struct {
+		what    string
+		after   time.Duration
+		used    float64
+		claimed string
+	}{
+		{"the first reading", time.Second, 0.99, ""},
+		{"an older one", 0, 0.03, ""},
+		{"a little less", 2 * time.Second, 0.95, ""},
+		{"a thread's claim", 3 * time.Second, 0.03, "acme/widget#9"},
+	} {
+		put(one.after, one.used, one.claimed)
+		if due() {
+			t.Errorf("%s wakes the thread", one.what)
+		}
+	}
+	put(4*time.Second, 0.03, "")
+	if !due() {
+		t.Error("the thread waits although the provider gave quota back")
+	}
+}
+
+// A reading from the future would be the newest until then.
+func readingFromTheFutureIsReplaced(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	for _, ahead := range []time.Duration{90 * policy.Day, 0} {
+		w := policy.Window{Name: "7d", Used: ahead.Hours(), SeenAt: c.Now().Add(ahead), ResetsAt: c.Now().Add(ahead + policy.Day)}
+		check(t, s.PutReading(ctx, thread.Reading{Account: "main", Windows: []policy.Window{w}}))
+	}
+	if all := must(s.Meters(ctx))(t)["main"]; len(all) != 1 || all[0].Used != 0 {
+		t.Errorf("windows %+v, want the reading of today", all)
 	}
 }

@@ -2,11 +2,11 @@ package testreport
 
 import "strings"
 
-// cargo reads cargo test (libtest) and compiler errors. Test names lack the crate, which cargo prints on the other
-// stream in no fixed order. A crate that does not compile is one failure.
+// cargo reads cargo test (libtest) and compiler errors. Test names lack the crate, because cargo prints the crate on the
+// other output stream. A crate that does not compile counts as one failure.
 func cargo(c *ruled) []rule {
-	listed, inErr := false, false // in the final list of failures; in a compiler error
-	errors := block{}             // compiler errors before the line with the crate's name
+	listed, inErr := false, false // whether the line is in the final list of failures, or in a compiler error
+	errors := block{}             // compiler errors; the line with the crate's name follows them
 	c.finish = func() {
 		if errors.lines == 0 || len(c.list) > 0 {
 			return

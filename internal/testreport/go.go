@@ -12,40 +12,40 @@ var (
 	goPackage = regexp.MustCompile(`^FAIL\t(\S*[^\s:])(?:\s+(?:[0-9.]+s|\[(build|setup) failed\]|\(cached\)).*)?$`)
 	goHeader  = regexp.MustCompile(`^# ([\w./~@-]+)(?: \[[^\]]+\])?$`)
 	goError   = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+(?::\d+)?: `)
-	goDone    = regexp.MustCompile(`^(?:FAIL|ok  \t|\?   \t)`) // of a package
-	goCrash   = regexp.MustCompile(`^(?:panic|fatal error): `) // of a test program
+	goDone    = regexp.MustCompile(`^(?:FAIL|ok  \t|\?   \t)`) // a package's result
+	goCrash   = regexp.MustCompile(`^(?:panic|fatal error): `) // a test program's crash
 	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
 )
 
-// goReader reads go test (also -v and -json), go build and go vet. A test is "package Test/sub", without the package
-// if the output ends first. A parent test that fails with its subtests is listed like them.
+// goReader reads go test (also -v and -json), go build and go vet. A test's name is "package Test/sub", or "Test/sub" if
+// the output ends before the package's line. A parent test that fails because of its subtests is listed like them.
 type goReader struct {
 	*tally // hasCounts means that the output names passed tests
 
-	pending []*goTest // failed tests of the package, before its line
-	passing []string  // like pending
-	panics  *goTest   // panic outside tests, or of the running tests
-	open    *goTest   // test of the next lines
-	depth   int       // indentation of open
-	whole   bool      // lines of open need no indentation
+	pending []*goTest // the current package's failed tests; the package's line follows them
+	passing []string  // the current package's passed tests
+	panics  *goTest   // a panic outside tests, or of the running tests
+	open    *goTest   // the test that the next lines belong to
+	depth   int       // the indentation of open
+	whole   bool      // open also takes lines without indentation
 
-	running string // with -v: test of the next lines
-	printed blocks // with -v and -json: output by test
+	running string // with -v: the test that the next lines belong to
+	printed blocks // with -v and -json: the output by test
 
-	idle, busy bool // packages without tests, and others
+	idle, busy bool // whether there are packages without tests, and packages with tests
 
-	building string   // package of the next errors
-	builds   blocks   // errors by package
-	failedIn []string // with -json: packages with a failed test
+	building string   // the package that the next errors belong to
+	builds   blocks   // the errors by package
+	failedIn []string // with -json: the packages with a failed test
 }
 
 type goTest struct {
 	name string
-	also []string // running tests at the program's end
+	also []string // the tests that were running when the program ended
 	text block
 }
 
-// maxPrinted limits the tests whose output is kept until they end.
+// maxPrinted limits the number of tests whose output is kept until they end.
 const maxPrinted = 1000
 
 func golang(r *ruled) []rule {
@@ -215,7 +215,7 @@ func (g *goReader) flush(prefix string) {
 	g.pending, g.panics, g.open = nil, nil, nil
 }
 
-// flushPanic records the tests that a panic lists as running, else the panic itself.
+// flushPanic records the tests that a panic lists as running. If it lists none, it records the panic itself.
 func (g *goReader) flushPanic(prefix string) {
 	text := g.panics.text.text()
 	for _, name := range g.panics.also {
@@ -243,14 +243,14 @@ func (g *goReader) build(s string) bool {
 	if strings.HasPrefix(s, "# ") {
 		if m := goHeader.FindStringSubmatch(s); m != nil {
 			g.building = m[1]
-			return false // without an error after it, any program may have printed it
+			return false // other programs print such lines, too; the next line decides
 		}
 	}
 	if g.building == "" {
 		return false
 	}
 	if strings.HasPrefix(s, "# [") {
-		return true // go vet repeats the package
+		return true // go vet prints the package a second time, in brackets
 	}
 	continued := strings.HasPrefix(s, "\t") && g.builds.by[g.building] != nil
 	if !continued && !goError.MatchString(s) {
@@ -262,8 +262,8 @@ func (g *goReader) build(s string) bool {
 	return true
 }
 
-// goEvent is a line of go test -json (go doc test2json) or go build -json. gotestsum's testjson drops FailedBuild,
-// counts unfinished tests as failed, keeps unlimited output, and stops at lines over 64 KiB.
+// goEvent is a line of go test -json (go doc test2json) or go build -json. We do not use gotestsum's package testjson: it
+// drops FailedBuild, counts unfinished tests as failed, keeps unlimited output, and stops at lines over 64 KiB.
 type goEvent struct {
 	Action, Package, Test, Output, ImportPath, FailedBuild string
 }
@@ -335,6 +335,6 @@ func (g *goReader) finish() {
 		}
 	}
 	if g.idle && !g.busy {
-		g.hasCounts = true // none passed
+		g.hasCounts = true // no test passed
 	}
 }

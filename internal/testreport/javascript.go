@@ -7,10 +7,10 @@ const (
 	nodeStack = `^\s*at .*:\d+\)?$` // a line of a Node stack trace
 )
 
-// jest reads Jest: names and texts from blocks that begin with "●", else names from the --verbose tree. A test is
-// "file › suite › test".
+// jest reads Jest. Names and texts come from the blocks that begin with "●"; without them, names come from the tree of
+// --verbose. A test's name is "file › suite › test".
 func jest(j *ruled) []rule {
-	file, console := "", false // console: inside tests' console output
+	file, console := "", false // console is true inside the tests' console output
 	return []rule{
 		{`^ ?(FAIL|PASS) {1,2}(?:(\S+) )?(\S+\.\w+)(?: \([0-9.]+ m?s\))?$`, func(m []string) bool {
 			j.close()
@@ -42,10 +42,10 @@ func jest(j *ruled) []rule {
 	}
 }
 
-// vitest reads Vitest: names and texts from blocks that begin with FAIL, else from lines marked × in the tree. A test
-// is "file > suite > test".
+// vitest reads Vitest. Names and texts come from the blocks that begin with FAIL; without them, from the tree's lines with
+// ×. A test's name is "file > suite > test".
 func vitest(v *ruled) []rule {
-	marked := "" // last line marked ×; its reason may follow
+	marked := "" // the previous line with ×, whose reason may follow
 	return []rule{
 		{`^ FAIL  (.+)$`, func(m []string) bool {
 			title := m[1]

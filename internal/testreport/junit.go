@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Limits for hostile XML. encoding/xml expands only five entities and includes nothing, so its output is at most as
-// large as its input.
+// Limits for hostile XML. encoding/xml expands only five entities and includes no other file, so its output is not larger
+// than its input.
 const (
 	maxXMLDepth  = 64
-	maxXMLErrors = 100 // errors after which reading continues
+	maxXMLErrors = 100 // the number of errors after which reading stops
 )
 
-// junitStart matches the first line of a report, without indentation, unlike XML printed by a test.
+// junitStart matches the first line of a report. The line has no indentation, unlike most XML that a test prints.
 var junitStart = regexp.MustCompile(`^(?:<\?xml [^>]*>\s*)?<testsuites?[ >]`)
 
 // junitXML extracts JUnit XML from an output line by line.
 type junitXML struct {
 	text   strings.Builder
-	closer string // end of the open report; empty for none
+	closer string // the open report's end tag; empty if no report is open
 }
 
-// cut takes the report's part of a line and returns the rest; own is false without a rest.
+// cut takes the report's part of a line and returns the rest. own is false if the line has no rest.
 func (x *junitXML) cut(line string) (rest string, own bool) {
 	if x.closer == "" {
 		start := junitStart.FindString(line)
@@ -47,22 +47,22 @@ func (x *junitXML) cut(line string) (rest string, own bool) {
 }
 
 // junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest, node:test, PHPUnit, Playwright,
-// bun, GoogleTest and CTest. A test is "classname.name", or "classname > name" if the class is a file or a sentence.
+// bun, GoogleTest and CTest. A test's name is "classname.name", or "classname > name" if the class is a file or a sentence.
 type junitReader struct {
 	tally
 
 	suites []string
 	inCase bool
-	name   string // test case
-	state  string // failure, error or skipped
-	text   *block // text of the element with the state
-	texts  string
+	name   string // the test case's name
+	state  string // failure, error or skipped; empty for a passed test
+	text   *block // the text of the open failure, error or skipped element
+	texts  string // the first such text of the test case
 	depth  int
 }
 
-// readJUnit reads reports token by token, also incomplete ones. joshdk/go-junit 1.0.0 accepts no incomplete report,
-// no other character set and no bare "&", and copies texts for each enclosing element (295 MB for 500 kB in 300
-// elements).
+// readJUnit reads reports token by token, and also reads incomplete reports. We do not use joshdk/go-junit 1.0.0: it
+// refuses incomplete reports, other character sets and a bare "&", and copies texts for each enclosing element (295 MB for
+// 500 kB in 300 elements).
 func readJUnit(s string) Report {
 	var j junitReader
 	for range maxXMLErrors {
@@ -75,7 +75,7 @@ func readJUnit(s string) Report {
 		}
 		j.endCase()
 		j.depth, j.suites = 0, nil
-		// Continue after the error.
+		// Continue at the next test case after the error.
 		s = s[min(len(s), int(d.InputOffset())):]
 		next := strings.Index(s, "<testcase")
 		if next < 0 {
@@ -164,7 +164,7 @@ func (j *junitReader) endElement(element string) {
 	}
 }
 
-// endText ends the element with the state. The first text counts.
+// endText ends a failure, error or skipped element. A test case keeps its first text.
 func (j *junitReader) endText() {
 	if j.text != nil && j.texts == "" {
 		j.texts = j.text.text()

@@ -2,9 +2,9 @@ package testreport
 
 import "strings"
 
-// mocha reads Mocha's final output, the same for all reporters. A test is "suite › test".
+// mocha reads Mocha's final output, which is the same for all reporters. A test's name is "suite › test".
 func mocha(m *ruled) []rule {
-	var title []string // of a failure, one line per level
+	var title []string // a failure's title, one line per level
 	depth, stack := 0, false
 	return []rule{
 		{`^  \d+ (passing|pending|failing)(?: \(\d+\w+\))?$`, func(g []string) bool {

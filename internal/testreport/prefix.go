@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// lanes separate outputs that a workspace tool, a container tool or a log merged, each line with its label:
-// "api:test: ", "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader accepts unchanged has no label.
-// Repeated labels count if their lines are dense; see lane.real.
+// lanes separate merged outputs. Workspace tools, container tools and logs merge outputs, and begin each line with a label:
+// "api:test: ", "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader accepts unchanged has no label. A
+// repeated label counts only if its lines are close together; see lane.real.
 type lanes struct {
 	by    map[string]*lane
 	order []*lane // lanes with a reader in order of appearance
@@ -17,7 +17,7 @@ type lanes struct {
 
 type labelled struct {
 	label string // empty for none
-	name  string // prefix of test names; empty for times and levels
+	name  string // the prefix for test names; empty for times and levels
 	rest  string // the line after the label
 }
 
@@ -26,29 +26,30 @@ const (
 	levelLabel = "level"
 )
 
-// plain reports whether the label counts even if it occurs once.
+// plain reports whether the label is a time or a level. Such a label counts even if it occurs only once.
 func (l labelled) plain() bool { return slices.Contains([]string{timeLabel, levelLabel}, l.label) }
 
 type lane struct {
 	labelled
 	lines       int
-	first, last int      // loose lines before its first and last line
-	waiting     []string // lines before it has a reader
+	first, last int      // the number of unlabelled lines before its first and its last line
+	waiting     []string // its lines until it has a reader
 	reader      *Reader
 }
 
-// Limits of labels. A package without tests prints two lines, so two lines make a label. The others bound memory.
+// Limits of labels. A package without tests prints two lines, so two lines are enough for a label. The other limits bound
+// the memory.
 const (
 	minLane      = 2
 	maxLabel     = 120 // bytes
 	maxLabels    = 500
 	maxLanes     = 64
 	maxWaiting   = 2000 // bytes per line
-	maxLaneDepth = 5    // job, step, time, container, package
+	maxLaneDepth = 5    // labels per line, such as job, step, time, container, package
 )
 
-// real reports whether the label is one: between its lines are at most as many unlabelled lines. Levels such as
-// [INFO] need no density: Maven prints test output without them.
+// real reports whether the label is a real one: between its lines there are not more unlabelled lines than labelled ones.
+// A level such as [INFO] is always real, because Maven prints test output without levels.
 func (l *lane) real() bool { return l.label == levelLabel || l.last-l.first <= l.lines }
 
 func (a *lanes) known(line labelled) bool {
@@ -97,7 +98,7 @@ func (a *lanes) add(line labelled, depth int) {
 	l.waiting = nil
 }
 
-// forget drops lanes without a reader above maxLabels.
+// forget drops the lanes without a reader if there are maxLabels lanes.
 func (a *lanes) forget() {
 	if len(a.by) < maxLabels {
 		return
@@ -139,7 +140,7 @@ func (t Report) named(label string) Report {
 	return t
 }
 
-// Forms of labels. One space belongs to the label, further indentation to the line.
+// Forms of labels. The first space after a label belongs to the label; more spaces belong to the line.
 var (
 	// timeStamp matches a time or a position: "12:00:01 ", "[1/4] ", "#12 3.456 ".
 	timeStamp = regexp.MustCompile(`^(?:(?:[\[(]\d+(?:[-:.,/T+]\d+)+(?:Z|s)?[\])]|\d+(?:[-:.T+]\d+)+(?:,\d+)?(?:Z|s)?|\d+/\d+/\d+|\d\d[OE]\+?|#\d+|\[ *\d+%\]|\+\d\d:?\d\d|UTC)(?:[ \t]|$))+`)

@@ -11,25 +11,25 @@ import (
 
 // labels are the prefixes that tools print; n is the line's number.
 var labels = map[string]func(n int) string{
-	"turbo":             func(int) string { return "api:test: " },
-	"turbo, scoped":     func(int) string { return "@acme/api:test: " },
-	"pnpm -r":           func(int) string { return "packages/api test: " },
-	"pnpm --parallel":   func(int) string { return "packages/api test:unit: " },
-	"lerna":             func(int) string { return "@acme/api: " },
-	"docker compose":    func(int) string { return "web-1  | " },
-	"moon":              func(int) string { return "api:test | " },
-	"concurrently":      func(int) string { return "[0] " },
-	"yarn workspaces":   func(int) string { return "[@acme/api]: " },
-	"a tool of no name": func(int) string { return "(api) " },
-	"parallel --tag":    func(int) string { return "api\t" },
-	"Maven":             func(n int) string { return []string{"[INFO] ", "[ERROR] "}[n%2] },
-	"GitHub Actions":    func(n int) string { return fmt.Sprintf("2026-08-12T10:00:%02d.%07dZ ", n/10%60, n) },
-	"GitLab":            func(n int) string { return fmt.Sprintf("2026-08-12T10:00:%02d.%06dZ 01O ", n/10%60, n) },
-	"Jenkins":           func(n int) string { return fmt.Sprintf("[2026-08-12T10:00:%02d.%03dZ] ", n/10%60, n%1000) },
-	"ts":                func(n int) string { return fmt.Sprintf("10:00:%02d ", n/10%60) },
-	"steps":             func(n int) string { return fmt.Sprintf("[%d/999] ", n) },
-	"docker build":      func(n int) string { return fmt.Sprintf("#12 %d.%03d ", n/10, n) },
-	"coloured turbo":    func(int) string { return "\x1b[35mapi:test: \x1b[0m" },
+	"turbo":           func(int) string { return "api:test: " },
+	"turbo, scoped":   func(int) string { return "@acme/api:test: " },
+	"pnpm -r":         func(int) string { return "packages/api test: " },
+	"pnpm --parallel": func(int) string { return "packages/api test:unit: " },
+	"lerna":           func(int) string { return "@acme/api: " },
+	"docker compose":  func(int) string { return "web-1  | " },
+	"moon":            func(int) string { return "api:test | " },
+	"concurrently":    func(int) string { return "[0] " },
+	"yarn workspaces": func(int) string { return "[@acme/api]: " },
+	"an unknown tool": func(int) string { return "(api) " },
+	"parallel --tag":  func(int) string { return "api\t" },
+	"Maven":           func(n int) string { return []string{"[INFO] ", "[ERROR] "}[n%2] },
+	"GitHub Actions":  func(n int) string { return fmt.Sprintf("2026-08-12T10:00:%02d.%07dZ ", n/10%60, n) },
+	"GitLab":          func(n int) string { return fmt.Sprintf("2026-08-12T10:00:%02d.%06dZ 01O ", n/10%60, n) },
+	"Jenkins":         func(n int) string { return fmt.Sprintf("[2026-08-12T10:00:%02d.%03dZ] ", n/10%60, n%1000) },
+	"ts":              func(n int) string { return fmt.Sprintf("10:00:%02d ", n/10%60) },
+	"steps":           func(n int) string { return fmt.Sprintf("[%d/999] ", n) },
+	"docker build":    func(n int) string { return fmt.Sprintf("#12 %d.%03d ", n/10, n) },
+	"coloured turbo":  func(int) string { return "\x1b[35mapi:test: \x1b[0m" },
 	"gh run view --log": func(n int) string {
 		return fmt.Sprintf("build\tRun tests\t2026-08-12T10:00:%02d.%07dZ ", n/10%60, n)
 	},
@@ -48,7 +48,7 @@ func numbersOf(r Report) string {
 	return fmt.Sprintf("%s: %d passed, %d failed, %d skipped, %d named, %d ran", r.Runner, r.Passed, r.Failed, r.Skipped, len(r.Failures), len(r.Ran))
 }
 
-func TestLabelsChangeNothing(t *testing.T) {
+func TestLinePrefixesAreIgnored(t *testing.T) {
 	for tool, label := range labels {
 		for path, output := range recordings(t) {
 			lines := strings.Count(output, "\n")

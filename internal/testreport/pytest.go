@@ -11,24 +11,24 @@ import (
 
 const (
 	pytestPlace     = `^(\S+\.py):\d+: ?`
-	pytestAssertion = `^(?:E$|E  |>  )` // traceback line with the failure
+	pytestAssertion = `^(?:E$|E  |>  )` // a traceback's line with the failure
 )
 
 type pytestTraces struct {
 	all     []*pytestTrace
-	current *pytestTrace // traceback of the next lines
+	current *pytestTrace // the traceback that the next lines belong to
 }
 
 type pytestTrace struct {
 	title string // "test_add", "TestShapes.test_lists", "tests/test_broken.py"
-	setup bool   // error before or after the test, or during collection
-	file  string // the test's file, from the traceback's first place
+	setup bool   // whether the error happened before or after the test, or during collection
+	file  string // the test's file, from the traceback's first location
 	text  block
 	used  bool
 }
 
-// pytest reads pytest: names from the short summary, else from -v lines, else from tracebacks; texts from tracebacks,
-// else from the summary.
+// pytest reads pytest. Names come from the short summary; without it, from the lines of -v; without these, from
+// tracebacks. Texts come from tracebacks, or from the summary if there are none.
 func pytest(p *ruled) []rule {
 	section := "" // FAILURES, ERRORS or another heading
 	var traces pytestTraces
@@ -96,7 +96,7 @@ func pytestFailed(name, section string) bool {
 	return section == "short test summary info" && strings.HasSuffix(file, ".py")
 }
 
-// pytestName separates the reason. Parameters and reasons may contain " - ".
+// pytestName separates a test's name and the reason. Parameters and reasons may contain " - ".
 func pytestName(s string) (name, reason string) {
 	name, reason, _ = strings.Cut(s, " - ")
 	if open := strings.IndexByte(name, '['); open < 0 || strings.HasSuffix(name, "]") {
@@ -111,7 +111,8 @@ func pytestName(s string) (name, reason string) {
 	return name, reason
 }
 
-// line handles a line of FAILURES or ERRORS. It returns false at the section's end.
+// line handles a line of the section FAILURES or ERRORS. It returns false if a traceback is longer than maxBlockLines,
+// because the section's end is probably missing.
 func (p *pytestTraces) line(s string) bool {
 	if m := form(`^_{3,} (?:(ERROR at setup of |ERROR at teardown of |ERROR collecting ))?(.+?) _{3,}$`).FindStringSubmatch(s); m != nil {
 		p.current = nil
@@ -144,7 +145,8 @@ func (p *pytestTraces) line(s string) bool {
 	return p.current != nil
 }
 
-// of returns the traceback of a test in the summary. For equal names the file decides, else the order.
+// of returns the traceback of a test in the summary. If several tracebacks have its name, it prefers the one with the
+// test's file, and otherwise takes the first.
 func (p *pytestTraces) of(name string, setup bool) string {
 	file, test, ofTest := strings.Cut(name, "::")
 	title := strings.ReplaceAll(test, "::", ".")
@@ -186,10 +188,10 @@ func (p *pytestTraces) settle(f *failures, states []policy.Failing) {
 	}
 }
 
-// unittest reads Python's unittest, also from Django. A test is "module.Class.test", followed by a subtest's
-// parameters.
+// unittest reads Python's unittest, also from Django. A test's name is "module.Class.test"; a subtest's parameters follow
+// it.
 func unittest(u *ruled) []rule {
-	after, dashed, ran, outside := false, false, NotCounted, 0 // after a rule; in a failure's text; tests, until the result; failures outside tests
+	after, dashed, ran, outside := false, false, NotCounted, 0 // after a line of "="; inside a failure's text; the number of tests, until the result line; failures outside tests
 	return []rule{
 		{`^={70}$`, func([]string) bool {
 			u.close()
@@ -214,7 +216,7 @@ func unittest(u *ruled) []rule {
 			if dashed || u.within == nil {
 				return u.ends(nil)
 			}
-			dashed, u.within = true, &block{} // without the test's description
+			dashed, u.within = true, &block{} // drops the test's description
 			return true
 		}},
 		{`^Ran (\d+) tests? in [0-9.]+s$`, func(m []string) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// If the runner names passed tests, a test that no longer runs can be reported.
+// Pawl can report a removed test only if the runner names passed tests.
 func TestPassedTestsAreNamed(t *testing.T) {
 	var naming []string
 	for path, output := range recordings(t) {

@@ -7,7 +7,7 @@ import (
 
 var runners = []struct {
 	name   string
-	starts string // matches the first line of interest; "" for any
+	starts string // matches the first line that the reader reads; "" for any line
 	rules  func(*ruled) []rule
 }{
 	{"go", "", golang},
@@ -20,41 +20,42 @@ var runners = []struct {
 	{"tap", "", tap},
 }
 
-// tally has failing tests, the runner's numbers, and the current failure.
+// tally has the failing tests, the runner's counts, and the current failure.
 type tally struct {
 	runner string
 	failures
-	tree                    failures // without their suites
-	seen                    bool     // this runner's output was found
-	hasCounts               bool     // the runner printed its numbers
-	okay                    bool     // something passed, even if not counted
+	tree                    failures // failures from the tree of tests, whose names lack their suites
+	seen                    bool     // whether this runner's output was found
+	hasCounts               bool     // whether the runner printed its counts
+	okay                    bool     // whether something passed, even if it was not counted
 	passed, failed, skipped int
 
-	last int // last number in a numbered list
+	last int // the last number in a numbered list
 
-	within *block   // lines of the current failure; nil between failures
-	names  []string // its names; equal failures may share a text
+	within *block   // the current failure's lines; nil between failures
+	names  []string // the current failure's names; equal failures may share a text
 	textOf func(*block) string
 }
 
-// ruled reads one runner's output line by line, without colours and line ends. The first rule that accepts a line
-// gets it.
+// ruled reads one runner's output line by line, without colours and line ends. Each line goes to the first rule that
+// accepts it.
 type ruled struct {
 	tally
 	starts *regexp.Regexp
 	begun  bool
 	rules  []rule
-	forms  []*regexp.Regexp // of the rules
+	forms  []*regexp.Regexp // the rules' compiled forms
 	finish func()           // called at the output's end; may be nil
 }
 
-// rule handles a line of a form ("": any), with the form's groups. False passes the line on.
+// rule handles the lines that match form; "" matches any line. take gets the form's groups, and returns false to pass the
+// line to the next rule.
 type rule struct {
 	form string
 	take func(m []string) bool
 }
 
-// line reports whether the line belongs to the runner and is hidden from other readers.
+// line reports whether the line belongs to this runner. Such a line is not passed to other readers.
 func (r *ruled) line(s string) bool {
 	if !r.begun {
 		r.begun = r.starts.MatchString(s)
@@ -83,7 +84,7 @@ func (r *ruled) report() Report {
 	return r.tally.report()
 }
 
-var forms sync.Map // of compiled patterns
+var forms sync.Map // compiled patterns by pattern
 
 func form(pattern string) *regexp.Regexp {
 	known, ok := forms.Load(pattern)
@@ -102,7 +103,8 @@ func (t *tally) begin(name string, textOf func(*block) string) bool {
 	return true
 }
 
-// note records a failure of this line alone; mark records one from the tree, without its suites.
+// note records a failure that is complete in one line. mark records a failure from the tree of tests, whose name lacks its
+// suites.
 func (t *tally) note(name, text string) bool {
 	t.seen = true
 	t.add(name, text)
@@ -125,7 +127,7 @@ func (t *tally) mark(name, text string) bool {
 	return true
 }
 
-// inside gives the line to the open failure; ends closes it and passes the line on.
+// inside adds the line to the open failure. ends closes the open failure and passes the line to the next rule.
 func (t *tally) inside(m []string) bool {
 	if t.within == nil {
 		return false
@@ -151,14 +153,14 @@ func (t *tally) close() {
 	t.within = nil
 }
 
-// numbers closes the open failure and adds the counts in the last group, else in the line.
+// numbers closes the open failure and adds the counts in the last group, or in the line if there are no groups.
 func (t *tally) numbers(m []string) bool {
 	t.close()
 	return t.summary(m[len(m)-1])
 }
 
-// summary adds the counts of a line such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". If the
-// line has only the total, the rest passed.
+// summary adds the counts of a line such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". If the line
+// has a total but no number of passed tests, all other tests passed.
 func (t *tally) summary(s string) bool {
 	passed, failed, skipped := counted(s)
 	return t.count(passed, failed, skipped)

@@ -10,27 +10,27 @@ import (
 
 const totalsOnly = "summary"
 
-// summaries reads the totals of runners without their own reader. A total is one line, or a few close lines, with
-// only counts and runners' words: "Executed 12 tests, with 1 failure", "# pass 11", "12 examples, 1 failure", "[ FAIL
-// 1 | SKIP 0 | PASS 11 ]".
+// summaries reads the totals of runners that have no reader of their own. A total is one line, or a few lines close
+// together, with only counts and words that runners use: "Executed 12 tests, with 1 failure", "# pass 11", "12 examples, 1
+// failure", "[ FAIL 1 | SKIP 0 | PASS 11 ]".
 //
-// A line with any other word is no total: logs and prose name other things ("12 jobs completed, 1 failed"). Results
-// also need "passed" or a word for tests (deployments print "3 succeeded, 1 failed"), and tests need results. Other
-// runs are reported as uncounted.
+// A line with any other word is not a total, because logs and prose count other things ("12 jobs completed, 1 failed"). A
+// total must have a result. It must also have "passed" or a word for tests, because deployments print "3 succeeded, 1
+// failed". Runs without such a total are reported as uncounted.
 type summaries struct {
 	all   []total
-	open  total // current total
-	near  int   // other lines since open's last line
-	since int   // other lines since the last total
-	depth int   // indentation of open's last line
-	heads []string
-	none  bool // a line reports no tests
+	open  total    // the current total
+	near  int      // the number of other lines since open's last line
+	since int      // the number of other lines since the last total
+	depth int      // the indentation of open's last line
+	heads []string // the table's columns if the previous line was a table's head
+	none  bool     // whether a line reported that there are no tests
 }
 
 type total struct {
-	n    map[string]int // by key of words
+	n    map[string]int // the counts by the words' keys
 	says says
-	of   string // counted part of the tests; empty for all
+	of   string // the part of the tests that is counted; empty for all tests
 }
 
 // strong reports whether the words prove a total of tests.
@@ -123,8 +123,8 @@ func (t *total) merge(other total) {
 	t.of = cmp.Or(t.of, other.of)
 }
 
-// Limits of totals, from the outputs in testdata (our choice): at most maxNear lines between the lines of one total,
-// such as names of failed tests, and at most maxSince before a sum of totals.
+// Limits of totals. Our choice, from the outputs in testdata: there are at most maxNear other lines, such as names of
+// failed tests, between the lines of one total, and at most maxSince other lines before a sum of totals.
 const (
 	maxTotalLine = 200 // bytes
 	maxNear      = 3   // non-blank lines
@@ -152,7 +152,7 @@ func (s *summaries) line(line string) bool {
 	return !t.empty()
 }
 
-// other handles a line with other words. Deeper lines explain the previous total.
+// other handles a line with other words. A more deeply indented line is a detail of the previous total.
 func (s *summaries) other(depth int) {
 	if depth <= s.depth {
 		s.near++
@@ -163,7 +163,8 @@ func (s *summaries) other(depth int) {
 	}
 }
 
-// parse reads a line of counts and runners' words. Words alone may name the next counts, or a table's columns.
+// parse reads a line of counts and runners' words. A line without counts may be a heading for the next counts, or the head
+// of a table.
 func (s *summaries) parse(line string) (total, bool) {
 	if s.heads != nil {
 		t, ok := row(s.heads, line)
@@ -209,7 +210,7 @@ func (s *summaries) add(t total, depth int) {
 	s.near, s.depth = 0, depth
 }
 
-// onlyErrors reports whether only errors are counted, as by compilers.
+// onlyErrors reports whether the total counts only errors, like a compiler's.
 func (t total) onlyErrors() bool {
 	if t.says.has(ofTests) {
 		return false
@@ -218,7 +219,7 @@ func (t total) onlyErrors() bool {
 	return errors && len(t.n) == 1
 }
 
-// close ends the open total. Repetitions, and sums of earlier totals, do not count.
+// close ends the open total. A repetition is dropped, and a sum of earlier totals replaces these totals.
 func (s *summaries) close() {
 	t := s.open
 	since := s.since
@@ -238,7 +239,7 @@ func (s *summaries) close() {
 	s.all = append(s.all, t)
 }
 
-// repeats reports whether a total repeats only a part of another one: "1 FAILED TEST".
+// repeats reports whether a total only repeats failures of the last one: "1 FAILED TEST".
 func (t total) repeats(last total) bool {
 	for key, n := range t.n {
 		part := words[key].group == groupFailed
@@ -249,7 +250,8 @@ func (t total) repeats(last total) bool {
 	return true
 }
 
-// sums reports whether a total is the sum of earlier ones: of parts, or of several within since lines.
+// sums reports whether a total is the sum of the totals before it. These must be totals of parts, or at least two totals
+// that are at most maxSince lines away.
 func (t total) sums(before []total, since int) bool {
 	if t.of != "" {
 		return false
@@ -284,7 +286,7 @@ func (s *summaries) report() Report {
 	return Report{Runner: totalsOnly, Passed: n.passed, Failed: n.failed, Skipped: n.skipped}
 }
 
-// noTests matches a line that reports no tests, but not "Tests failed" or "tests not found to be …".
+// noTests matches a line that reports that there are no tests. It does not match "no tests failed".
 var noTests = regexp.MustCompile(`(?i)^\W*(?:(?:error|warning|warn|info|testing)\b\W*)*(?:there (?:are|were|was) )?` +
 	`(?:no|zero|nothing|(?:could|did)(?:n['’]t| not) find any|found no)\b[\w ]{0,20}?\b(?:tests?|testcases?|specs?|examples?|scenarios?)` +
 	`(?: (?:files?|cases?|suites?|modules?|classes|methods|specs?))?` +

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// written reads a file of many outputs: each begins with "== NAME" or "== NAME | the truth".
+// written reads a file of many outputs. Each begins with "== NAME" or "== NAME | EXPECTED COUNTS".
 func written(t *testing.T, file string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/written/" + file)
@@ -26,7 +26,7 @@ func written(t *testing.T, file string) map[string]string {
 	return all
 }
 
-// shown are a report's numbers; "-" without a runner.
+// shown returns a report's counts; "-" without a runner.
 func shown(r Report) string {
 	if r.Runner == "" {
 		return "-"
@@ -59,7 +59,7 @@ func TestOtherProgramsAreNotTests(t *testing.T) {
 	}
 }
 
-// Outputs from public reports, before and after a change that was called verified although no test ran or one failed:
+// Outputs from public issues, before and after a change that was called verified although no test ran or a test failed:
 // swift test (BasedHardware/omi#11441), Minitest (ruby/rake#167), turbo (vercel/turborepo#5298), Vitest
 // (InsForge/insforge-mcp#100).
 func TestReportedOutputsAreCounted(t *testing.T) {
@@ -94,14 +94,14 @@ func TestReportedOutputsAreCounted(t *testing.T) {
 	}
 }
 
-func TestTotalsAddUpWithoutRepetitions(t *testing.T) {
+func TestRepeatedTotalsCountOnce(t *testing.T) {
 	for name, tc := range map[string]struct{ output, want string }{
 		"two runs with the same numbers":  {"a\nb\nc\nd\n3 tests, 1 failure\nrake\n# Running\n...\nFinished\nmore\n3 tests, 1 failure\n", "4 2 0"},
-		"a total of what was before":      {"Executed 2 tests, with 1 failure\nx\nExecuted 3 tests, with 0 failures\ny\nExecuted 5 tests, with 1 failure\n", "4 1 0"},
+		"a total of earlier totals":       {"Executed 2 tests, with 1 failure\nx\nExecuted 3 tests, with 0 failures\ny\nExecuted 5 tests, with 1 failure\n", "4 1 0"},
 		"parts and their total far apart": {"Tests run: 2, Failures: 1 - in a.BTest\n" + strings.Repeat("a line of a log\n", 50) + "Tests run: 2, Failures: 1\n", "1 1 0"},
 		"progress on one line":            {"Cases: 3  Tried: 0  Errors: 0  Failures: 0\rCases: 3  Tried: 3  Errors: 0  Failures: 1\n", "2 1 0"},
-		"none in one package of two":      {"No tests found.\nthe other\n3 tests, 0 failures\n", "3 0 0"},
-		"go test, none in one package":    {"testing: warning: no tests to run\nok  \tp\t0.1s [no tests to run]\nok  \tq\t0.1s\n", "-1 0 -1"},
+		"no test in one of two packages":  {"No tests found.\nthe other\n3 tests, 0 failures\n", "3 0 0"},
+		"go test, no test in one package": {"testing: warning: no tests to run\nok  \tp\t0.1s [no tests to run]\nok  \tq\t0.1s\n", "-1 0 -1"},
 		"thousands":                       {"12,345 passed, 1 failed\n", "12345 1 0"},
 	} {
 		if got := shown(Read(tc.output)); got != tc.want {

@@ -6,16 +6,16 @@ import (
 )
 
 // tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others, with subtests before their parent or in braces
-// after it, YAML blocks, TODO and SKIP; and prove's output. A test is "parent > test", or its number. A parent that
-// fails with its subtests is omitted.
+// after it, YAML blocks, TODO and SKIP. It also reads prove's output. A test's name is "parent > test", or its number. A
+// parent that fails because of its subtests is omitted.
 type tapReader struct {
 	*tally
-	sure   bool // not prose that begins with "ok 1"
+	sure   bool // whether this is TAP, and not prose that begins with "ok 1"
 	tests  int
-	totals tally // of node:test
+	totals tally // the totals that node:test prints
 
 	open    suites
-	failing string // failed test of the current YAML block
+	failing string // the failed test that the next YAML block belongs to
 	prove
 }
 
@@ -122,7 +122,7 @@ func (t *tapReader) shut(depth int) bool {
 	return true
 }
 
-// yamlText removes the stack and text that changes between runs.
+// yamlText returns a YAML block without the stack and the duration, which change between runs.
 func yamlText(b *block) string {
 	lines := strings.Split(strings.Trim(b.b.String(), "\n"), "\n")
 	depth := indent(lines[0])
@@ -157,13 +157,13 @@ func (t *tapReader) finish() {
 	}
 }
 
-// prove has the output of Test::More and prove in addition to TAP: reasons, and a summary by file.
+// prove has the additional output of Test::More and prove: reasons of failures, and a summary by file.
 type prove struct {
-	ran   bool // prove's summary was printed
-	total int  // tests of all files
-	lost  int  // failed tests of all files
+	ran   bool // whether prove printed its summary
+	total int  // the number of tests in all files
+	lost  int  // the number of failed tests in all files
 	files []*proveResult
-	file  *proveResult // file of the next lines
+	file  *proveResult // the file that the next lines belong to
 	diags []*proveDiag
 	diag  *proveDiag
 }
@@ -181,7 +181,7 @@ type proveDiag struct {
 	text       block
 }
 
-// lost reports whether the file itself failed: it died, or its failed tests are not listed.
+// lost reports whether the file must be listed as a failure: it died without a failed test, or no failed test is listed.
 func (r *proveResult) lost(listed int) bool {
 	if r.failed == 0 {
 		return r.wstat != "0"
@@ -236,8 +236,8 @@ func (p *prove) rules() []rule {
 	}
 }
 
-// settle adds the reasons to the failed tests, or records failures from the reasons. It reports whether prove's
-// numbers count.
+// settle adds the reasons to the failed tests. Without TAP, it records a failure for each reason. It reports whether
+// prove's counts must be used, because there is no TAP.
 func (p *prove) settle(f *failures, listed bool) bool {
 	for _, d := range p.diags {
 		if d.todo {
@@ -264,8 +264,8 @@ func (p *prove) settle(f *failures, listed bool) bool {
 	return p.total > 0 && !listed
 }
 
-// nodeTotal counts a number below node --test's TAP. The number of tests comes first; other numbers may be missing
-// without it.
+// nodeTotal reads a total below the TAP of node --test. The number of tests comes first. If it is missing, the output was
+// cut, and other totals may be missing as well.
 func (t *tally) nodeTotal(s string) bool {
 	m := form(`^# (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`).FindStringSubmatch(s)
 	if m == nil {

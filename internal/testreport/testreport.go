@@ -13,13 +13,14 @@ import (
 // Limits of a report. Failing tests after maxFailing are only counted.
 const (
 	maxFailing     = 200
-	maxRan         = 5000     // names of passed tests; above it none are listed
+	maxRan         = 5000     // names of passed tests; if there are more, none is listed
 	maxFailureText = 2000     // bytes per failure
 	maxFailureName = 300      // bytes
 	maxTestLine    = 64 << 10 // bytes per line
 	maxXML         = 1 << 20  // bytes of JUnit XML, which may be one line
 )
 
+// NotCounted is a number that the runner did not print.
 const NotCounted = -1
 
 // Report is the result of test runners. Without a known runner, Runner is empty and all numbers are NotCounted.
@@ -27,24 +28,24 @@ type Report struct {
 	// Runner names the runners, sorted: cargo, go, jest, junit (XML), mocha, pytest, tap, unittest, vitest, and
 	// summary for runners with only totals.
 	Runner string
-	// The runners' counts, or NotCounted. A failure before tests, such as a build failure, counts as one. Failed is
-	// at least len(Failures).
+	// The runners' counts, or NotCounted. A failure before the tests, such as a build failure, counts as one failed test.
+	// Failed is at least len(Failures).
 	Passed, Failed, Skipped int
 	// Passing means that something passed, even if not counted.
 	Passing  bool
-	Ran      []string         // passed tests, if named
+	Ran      []string         // the passed tests, if the runner names them
 	Failures []policy.Failing // failing tests without duplicates, in output order
 }
 
-// Reader reads a verify command's output, which may mix runners and programs, begin in the middle and stop anywhere.
-// Unknown text is ignored. Use NewReader. A Reader is not safe for concurrent use.
+// Reader reads a verify command's output. The output may mix several runners and programs, and may lack its beginning or
+// end. Unknown text is ignored. Create a Reader with NewReader. A Reader is not safe for concurrent use.
 type Reader struct {
 	readers []*ruled
-	line    []byte // incomplete line
+	line    []byte // the incomplete last line
 	xml     junitXML
 	totals  summaries
 	lanes   lanes
-	depth   int // labels removed from the lines
+	depth   int // the number of labels that were removed from the lines
 }
 
 func NewReader() *Reader {
@@ -71,7 +72,7 @@ func (r *Reader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end reads a complete line. A terminal may show several.
+// end reads a complete line. It may contain carriage returns, and so be several lines on a terminal.
 func (r *Reader) end() {
 	plain := render.Clean(strings.TrimSuffix(string(r.line), "\r"))
 	r.line = r.line[:0]
@@ -126,7 +127,7 @@ func Read(output string) Report {
 	return r.Report()
 }
 
-// sameRun reports whether two reports describe one run: a runner may print JUnit XML and its own report.
+// sameRun reports whether two reports describe the same run. A runner may print JUnit XML in addition to its own report.
 func (t Report) sameRun(other Report) bool {
 	named := min(len(t.Failures), len(other.Failures)) > 0
 	if named && len(t.Failures) != len(other.Failures) {
@@ -145,8 +146,8 @@ func (t Report) adds(all []Report) bool {
 	if len(all) == 0 {
 		return true
 	}
-	told := slices.ContainsFunc(all, t.sameRun) || t.sameRun(together(all))
-	return !told && t.numbers() != numbers{}
+	repeated := slices.ContainsFunc(all, t.sameRun) || t.sameRun(together(all))
+	return !repeated && t.numbers() != numbers{}
 }
 
 func (t Report) somethingPassed() bool { return t.Passing || t.Passed > 0 }
@@ -203,7 +204,8 @@ func (f *failures) add(name, text string) {
 	}
 }
 
-// explain gives a text to the first test of this name without one, in any suite.
+// explain gives the text to the first test with this name that has no text, in any suite. It reports whether there is a
+// test with this name.
 func (f *failures) explain(name, text string) bool {
 	name = stableName(name)
 	known := false
@@ -234,8 +236,8 @@ func called(full, name string) bool {
 type suite struct {
 	name   string
 	depth  int // indentation
-	failed int // failures before it
-	// For TAP: tests before it, whether a brace ends it, and whether it failed itself.
+	failed int // the number of failures before the suite
+	// For TAP: the number of tests before the suite, whether a brace ends it, and whether the suite itself is "not ok".
 	tests         int
 	braces, notOK bool
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// recordings are outputs of real test runners, or follow the documentation of runners that could not run here; see
-// testdata/README.md.
+// recordings are outputs of real test runners. For runners that could not run here, they are written from the runner's
+// documentation; see testdata/README.md.
 func recordings(t testing.TB) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.*")
@@ -90,16 +90,16 @@ func TestFailingTestsAreRead(t *testing.T) {
 	}
 }
 
-func TestLookalikesAreNoFailures(t *testing.T) {
+func TestLookalikesAreNotFailures(t *testing.T) {
 	for _, tc := range []struct {
 		name, output string
 		want         []string
 	}{
-		{"a message of Mocha holds a numbered line", "  1 passing (3ms)\n  1 failing\n\n  1) sum\n       fails:\n     Error: see\n  2) other\n       test:\n     x\n", []string{"sum › fails"}},
-		{"a numbered list of prose", "To do:\n  1) write it\n  2) test it\nFailures:\n1) none\n", nil},
+		{"a numbered line in a message of Mocha", "  1 passing (3ms)\n  1 failing\n\n  1) sum\n       fails:\n     Error: see\n  2) other\n       test:\n     x\n", []string{"sum › fails"}},
+		{"a numbered list in prose", "To do:\n  1) write it\n  2) test it\nFailures:\n1) none\n", nil},
 		{"control characters in a name", "  ● A › b\x1b[31m\x07\u202ec\u0000\n\n    see\n\nTests:       1 failed, 1 total\n", []string{"A › bc"}},
-		{"a runner that no reader knows", "Executed 3 tests, with 1 failure (0 unexpected) in 0.1 (0.1) seconds\n3 examples, 1 failure\nTests run: 3, Failures: 1\n", nil},
-		{"unittest's words without its rule", "FAIL: test_a (tests.T.test_a)\n----\nOK\nRan 3 tests in a row\n", nil},
+		{"an unknown runner", "Executed 3 tests, with 1 failure (0 unexpected) in 0.1 (0.1) seconds\n3 examples, 1 failure\nTests run: 3, Failures: 1\n", nil},
+		{"unittest's words without its separator", "FAIL: test_a (tests.T.test_a)\n----\nOK\nRan 3 tests in a row\n", nil},
 	} {
 		var got []string
 		for _, f := range Read(tc.output).Failures {
@@ -147,7 +147,7 @@ func TestXMLReportIsNotCountedTwice(t *testing.T) {
 	}
 }
 
-func TestColoursAndLineEndsChangeNothing(t *testing.T) {
+func TestColoursAndLineEndsAreIgnored(t *testing.T) {
 	for path, output := range recordings(t) {
 		if strings.Contains(output, "\r") || filepath.Ext(path) == ".xml" {
 			continue
@@ -178,7 +178,7 @@ func TestTailOfOutputInventsNoFailure(t *testing.T) {
 	}
 }
 
-// related reports whether a name is part of a known one, because its parents or file are missing, or names a whole
+// related reports whether a name is part of a known name (its parents or its file are missing), or is the name of a whole
 // package, file or suite.
 func related(name string, known map[string]bool) bool {
 	last := name[strings.LastIndex(name, " > ")+1:]
@@ -190,7 +190,7 @@ func related(name string, known map[string]bool) bool {
 	return strings.HasSuffix(name, " failed to run]") || strings.HasSuffix(name, "build failed]") || strings.HasSuffix(name, ".t")
 }
 
-func TestChunkingChangesNothing(t *testing.T) {
+func TestChunkSizeDoesNotMatter(t *testing.T) {
 	for path, output := range recordings(t) {
 		r := NewReader()
 		for piece := range slices.Chunk([]byte(output), 7) {
@@ -230,7 +230,7 @@ func TestNamesAreStable(t *testing.T) {
 		}
 	}
 	if stableName("1 + 1 = 2") == stableName("2 + 2 = 4") {
-		t.Error("numbers tell tests apart")
+		t.Error("two tests that differ in a number have the same name")
 	}
 }
 

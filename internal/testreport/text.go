@@ -39,7 +39,7 @@ type block struct {
 	lines int
 }
 
-// maxBlockLines ends a block, so that after a killed runner the next failure is found.
+// maxBlockLines limits a block's lines. If a runner was killed inside a block, the next failure is still found.
 const maxBlockLines = 400
 
 func (b *block) add(line string) bool {
@@ -53,7 +53,7 @@ func (b *block) add(line string) bool {
 
 func (b *block) text() string { return dedent(b.b.String()) }
 
-// upTo cuts a failure's text at the first line of a form.
+// upTo returns a function that cuts a failure's text before the first line that matches.
 func upTo(end string) func(*block) string {
 	return func(b *block) string {
 		lines := strings.Split(b.text(), "\n")
@@ -109,7 +109,7 @@ func dedent(s string) string {
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// number parses a count up to a billion: the output may be hostile.
+// number parses a count of at most a billion. Larger numbers in hostile output could overflow.
 func number(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Trial runs verify commands on one state of the files. Close ends it.
+// Trial runs verify commands on one copy of the files. Close ends the trial.
 type Trial struct {
 	Run   func(command string) (policy.Verified, error)
 	Close func()
@@ -108,18 +108,18 @@ func Count(v *policy.Verified, all ...Report) {
 		v.NoTests = policy.Unbuilt(v.Failing)
 	}
 	if v.FailedTests > 0 {
-		v.Passed = false // whatever the exit code
+		v.Passed = false // even if the exit code is 0
 	}
 }
 
-// Limits of work tree entries and of report files.
+// Limits of the entries that are looked at in the work tree, and of the report files that are read.
 const (
 	maxReportEntries = 100_000
 	maxReports       = 200
 )
 
-// Watch records the report files below a folder, selected by reported. changed reads those that changed since. A nil
-// reported selects none.
+// Watch records the state of the report files below a folder. reported selects them by name; nil selects none. changed
+// reads the report files that changed since Watch was called.
 func Watch(dir string, reported func(name string) bool) (changed func() []Report) {
 	if reported == nil {
 		return func() []Report { return nil }
@@ -148,7 +148,8 @@ type stamp struct {
 	size int64
 }
 
-// stamps returns a folder's report files. Unreadable files are omitted: the exit code decides.
+// stamps returns the time and size of a folder's report files. It omits unreadable files; without a report the exit code
+// decides.
 func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	found := map[string]stamp{}
 	root, err := os.OpenRoot(dir)
@@ -157,7 +158,7 @@ func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	}
 	defer root.Close()
 	seen := 0
-	// After an error, the files found so far count.
+	// After an error, stamps returns the files found so far.
 	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		seen++
 		switch {
@@ -178,13 +179,13 @@ func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	return found
 }
 
-// MaxRead limits the bytes read of a file that an agent can write.
+// MaxRead limits how much ReadRegular reads, in bytes.
 const MaxRead = 1 << 20
 
 var ErrUnread = errors.New("not a regular file of up to 1 MiB")
 
-// ReadRegular reads the beginning of a file that an agent can write. It follows no link out of the root, and opens
-// only regular files: a pipe could block.
+// ReadRegular reads the first MaxRead bytes of a file that an agent can write. It follows no link out of the root. It
+// refuses files that are not regular, because a pipe could block.
 func ReadRegular(root *os.Root, name string) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -23,13 +23,13 @@ type word struct {
 	key    string
 	group  int
 	says   says
-	order  bool // makes a preceding number an ordinal: "test 3"
-	splits bool // the next word counts something else
-	any    bool // no proof of tests: other programs use it too
+	order  bool // makes a following number an ordinal: "test 3"
+	splits bool // the following words belong to another count
+	any    bool // does not prove that tests are counted, because other programs use the word, too
 }
 
-// words are runners' words in totals by count; see TestTotalsOfRunnersAreRead. A star marks words that make a number
-// an ordinal, a question mark words that other programs use too.
+// words are the words in runners' totals, by count; see TestTotalsOfRunnersAreRead. A star marks words that make a number
+// an ordinal. A question mark marks words that other programs use, too.
 var words = vocabulary(map[string]string{
 	"tests":      "tests* test* testcases testcase* cases case* examples example* specs spec* scenarios scenario* runs total?",
 	"doctests":   "doctests doctest*",
@@ -115,10 +115,10 @@ func groupOf(key string) int {
 type says int
 
 const (
-	ofTests  says = 1 << iota // counts tests
-	aVerdict                  // their end, or that they ran
-	ofPassed                  // the word "passed"
-	aTime                     // a duration
+	ofTests  says = 1 << iota // the total counts tests
+	aVerdict                  // the total has a result, or says that tests ran
+	ofPassed                  // the total has the word "passed"
+	aTime                     // the total has a duration
 )
 
 func (s says) has(what says) bool { return s&what != 0 }
@@ -138,10 +138,10 @@ var phrases = strings.NewReplacer(
 )
 
 var (
-	// partName matches the part of the tests after a total: "- in com.acme.WidgetTest", "- Widget.Tests.dll
+	// partName matches the name of the counted part after a total: "- in com.acme.WidgetTest", "- Widget.Tests.dll
 	// (net8.0)".
 	partName = regexp.MustCompile(`\s-+\s+(?:in\s+)?([\w$/-]+\.[\w.$/-]+)(?:\s+\([^)]*\))?$`)
-	// times matches durations, times of day, percentages and fractions, which are no counts.
+	// times matches numbers that are not counts: durations, times of day, percentages and decimal fractions.
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\d[t ]\d\d:\d\d\S*|\d+(?::\d\d)+(?:\.\d+)?|\d+(?:\.\d+)? ?(?:ms|µs|us|ns|s|secs?|(?:milli|micro|nano)?seconds?|min|mins|minutes?|h)\b|` +
 		`\d+m\d+(?:\.\d+)?s|\d+(?:\.\d+)? ?%|\d+\.\d+|exit(?:ing|ed)? with (?:exit )?code \d+`)
 	// signed matches Dart's form: +11 passed, ~2 skipped, -1 failed.
@@ -149,10 +149,10 @@ var (
 	lexeme = regexp.MustCompile(`\d+(?:,\d{3})*|\p{L}[\p{L}'’]*|  +|\t|[^\s]`)
 )
 
-// scanned is a total's line in segments around each number.
+// scanned is a total's line, divided into one segment for each number.
 type scanned struct {
 	segments []segment
-	columns  []string // keys of the words without a number, in order
+	columns  []string // the keys of the words without a number, in order
 	says     says
 	of       string
 }
@@ -162,8 +162,8 @@ type segment struct {
 	before, behind []word
 	n, outOf       int // NotCounted if missing
 	end            string
-	unit           bool // after "with": the next word is the unit
-	parens         bool
+	unit           bool // whether the segment follows "with", so that its next word is the unit
+	parens         bool // whether the segment follows "("
 }
 
 // scan parses a line's words and numbers. ok is false if a word is unknown.
@@ -200,7 +200,7 @@ func known(line string) bool {
 	return some
 }
 
-// cut divides a line into segments. It returns false if a number is an ordinal.
+// cut divides a line into segments. It returns false if a number follows "#", which makes it an ordinal.
 func (l *scanned) cut(line string) bool {
 	c := cutting{segment: empty}
 	for _, lex := range lexeme.FindAllString(line, -1) {
@@ -236,8 +236,8 @@ func (l *scanned) cut(line string) bool {
 
 type cutting struct {
 	done          []segment
-	segment              // current
-	last, lastBut string // previous lexemes
+	segment              // the current segment
+	last, lastBut string // the last lexeme, and the one before it
 }
 
 var empty = segment{n: NotCounted, outOf: NotCounted}
@@ -298,7 +298,7 @@ func (s segment) around() []word { return slices.Concat(s.before, s.behind) }
 // head reports whether the segment is a heading in brackets: "[  PASSED  ]", "[doctest]".
 func (s segment) head() bool { return s.numberless() && s.end == "]" }
 
-// total sums the segments. ok is false if a number is an ordinal, or no word says what it counts.
+// total sums the segments. The second result is false if a number is an ordinal, or if no word says what it counts.
 func (l *scanned) total() (total, bool) {
 	c := counting{total: total{n: map[string]int{}, says: l.says, of: l.of}}
 	for _, seg := range l.segments {
@@ -321,8 +321,8 @@ func (l *scanned) total() (total, bool) {
 type counting struct {
 	total
 	columns []string
-	subject int     // first unit of the line: tests, or other
-	label   segment // previous segment, if it has no number
+	subject int     // the line's unit: tests, or something else such as files
+	label   segment // the previous segment, if it has no number
 }
 
 func (c *counting) note(seg segment) {
@@ -341,7 +341,7 @@ func (c *counting) note(seg segment) {
 	}
 }
 
-// name handles a segment without a number: a label for the next one, or a column.
+// name handles a segment without a number. It is a label for the next segment, or a table's column.
 func (c *counting) name(seg segment) {
 	for _, w := range seg.around() {
 		if w.key != "" {
@@ -352,7 +352,7 @@ func (c *counting) name(seg segment) {
 	c.label = seg
 }
 
-// whole handles a total: "out of 10".
+// whole handles a segment with the number of all tests: "out of 10".
 func (c *counting) whole(seg segment) {
 	if seg.outOf == NotCounted || c.subject == groupOther {
 		return
@@ -380,8 +380,8 @@ func (c *counting) otherUnit(seg segment) bool {
 	return cmp.Or(unitOf(around), c.subject) == groupOther
 }
 
-// kind returns what a segment's number counts, by its own words or the label before it. ok is false if neither tells
-// and no other number explains it.
+// kind returns the word that a segment's number counts, from its own words or from the label before it. The second result
+// is false if neither has such a word and the number does not belong to another number.
 func (c *counting) kind(seg segment) (word, bool) {
 	named := lastCount(c.label.before)
 	if len(seg.around()) == 0 {
@@ -419,8 +419,8 @@ func (s segment) ordinal() bool {
 	return len(s.before) > 0 && s.before[len(s.before)-1].order
 }
 
-// counts returns the word that the number counts. A result outranks tests: "12 tests passed". After "with" the next
-// word counts: "with 12 tests failed after 0.1 seconds".
+// counts returns the word that the number counts. A result wins over tests: "12 tests passed" counts passed tests. After
+// "with", the next word wins: "with 12 tests failed after 0.1 seconds" counts tests.
 func (s segment) counts() word {
 	behind, before := lastCount(s.behind), lastCount(s.before)
 	next := before
@@ -439,7 +439,7 @@ func (s segment) counts() word {
 
 func (w word) isResult() bool { return w.group > groupTests && w.group < groupOther }
 
-// lastCount returns the last counted word. Results outrank tests.
+// lastCount returns the last word that can be counted. A result wins over tests.
 func lastCount(all []word) (found word) {
 	for _, w := range all {
 		if w.isResult() || found.key == "" {
@@ -486,7 +486,7 @@ func row(heads []string, line string) (total, bool) {
 	return t, true
 }
 
-// counted parses a line that is certainly a total, with any other words.
+// counted parses a line that is known to be a total. Unlike scan, it ignores unknown words.
 func counted(line string) (passed, failed, skipped int) {
 	var l scanned
 	plain := times.ReplaceAllString(phrases.Replace(strings.ToLower(line)), " ")

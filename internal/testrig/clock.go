@@ -15,7 +15,7 @@ import (
 // Clock is a clock that a test can move ahead. It also runs on its own, so that no two events share a time.
 type Clock struct {
 	Mu    sync.Mutex    // guards Ahead
-	Ahead time.Duration // of the machine's clock; Reach moves it
+	Ahead time.Duration // the lead over the machine's clock; Reach, Sleep and Pass increase it
 }
 
 func (c *Clock) Now() time.Time {
@@ -31,6 +31,7 @@ func (c *Clock) Reach(t time.Time) {
 	c.Ahead = max(c.Ahead, time.Until(t)+time.Second)
 }
 
+// Sleep moves the clock by d instead of waiting.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -38,8 +39,8 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// Pass moves the clock by a time. A server that starts afterwards at once does its regular work of that interval: notify,
-// clean, and fetch missed deliveries.
+// Pass moves the clock by a duration. A server that starts afterwards does its periodic work immediately if the duration
+// is longer than the work's interval: notify, clean up, fetch missed deliveries.
 func (c *Clock) Pass(d time.Duration) { c.Reach(c.Now().Add(d)) }
 
 func (r *Rig) View(n int) checkrun.View {
@@ -85,7 +86,7 @@ func (r *Rig) Idle(n int) checkrun.View {
 	return v
 }
 
-// Sweep moves the clock by five seconds and makes the server look for due work, as it does that often.
+// Sweep moves the clock by the sweep interval, five seconds, and makes the server look for due work.
 func (r *Rig) Sweep() {
 	r.T.Helper()
 	r.Clock.Pass(queue.SweepInterval)

@@ -86,7 +86,7 @@ func (r *Rig) Gate() {
 	r.Must(syscall.Mkfifo(filepath.Join(r.Ctrl(), "gate"), 0o600))
 }
 
-// Open removes the gate and lets the agent that waits at it go on.
+// Open removes the gate. The agent that waits at the gate continues.
 func (r *Rig) Open() {
 	r.T.Helper()
 	path := filepath.Join(r.Ctrl(), "gate")

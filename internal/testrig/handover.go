@@ -18,7 +18,8 @@ import (
 const Session = "0199aaaa-0000-7000-8000-000000000001"
 
 // CutOff makes an agent with a session the only backend. Each of its first calls adds a line and then works until it is
-// killed; later calls add a last line and end. A call n leaves prompt-n, args-n and found-n, its a.txt at the start.
+// killed. Later calls add a last line and end. Call n writes its prompt to prompt-n, its arguments to args-n, and the
+// a.txt that it found to found-n.
 func (r *Rig) CutOff(times int) {
 	r.T.Helper()
 	r.Agent(fmt.Sprintf(`n=$(wc -l < "$CTRL/calls" | tr -d ' ')
@@ -38,7 +39,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":
 	r.Must(os.WriteFile(path, []byte(strings.Replace(string(script), "\n", "\n[ \"$1\" = --version ] && exit 0\n", 1)), 0o700))
 }
 
-// AtWorkUntil starts the server with a CutOff agent and returns the issue that its first call works on.
+// AtWorkUntil starts the server with a CutOff agent, and returns the issue when the agent works in its first call.
 func (r *Rig) AtWorkUntil(times int) (issue int) {
 	r.T.Helper()
 	r.CutOff(times)
@@ -54,8 +55,8 @@ func (r *Rig) Working(n int) {
 	r.Await(fmt.Sprintf("call %d of the agent", n), func() bool { return r.Has(fmt.Sprintf("ready-%d", n)) })
 }
 
-// WantOneAttempt checks that one attempt solved the issue in the given number of calls, and that nothing of the
-// interrupted calls is left.
+// WantOneAttempt checks that one attempt solved the issue in the given number of calls, and that no unfinished work is
+// left.
 func (r *Rig) WantOneAttempt(n, calls int) {
 	r.T.Helper()
 	s := r.Ending(n)
@@ -69,13 +70,13 @@ func (r *Rig) WantOneAttempt(n, calls int) {
 		want += fmt.Sprintf("part %d\n", i)
 	}
 	if text, err := r.World.File(r.T.Context(), Repo, fmt.Sprintf("pawl/issue-%d", n), "a.txt"); err != nil || text != want+"two\n" {
-		r.T.Errorf("a.txt on the branch is %q, %v; want what all calls added", text, err)
+		r.T.Errorf("a.txt on the branch is %q, %v; want the lines of all calls", text, err)
 	}
-	r.WantNoRest(n)
+	r.WantNoUnfinished(n)
 }
 
-// WantNoRest checks that neither GitHub nor the server keeps unfinished work.
-func (r *Rig) WantNoRest(n int) {
+// WantNoUnfinished checks that neither GitHub nor the server keeps unfinished work.
+func (r *Rig) WantNoUnfinished(n int) {
 	r.T.Helper()
 	if act := r.State(n).Acts[thread.ActUnfinished]; act.SHA != "" || !act.Done {
 		r.T.Errorf("the reference of unfinished work is %+v, want it removed", act)
@@ -99,7 +100,8 @@ func (r *Rig) AwaitRead(text string) {
 	})
 }
 
-// HoldPush makes GitHub hold the next push until release. GitHub then accepts the push if taken is set.
+// HoldPush makes GitHub hold the next push until release is called. GitHub then accepts the push if taken is true, and
+// drops it otherwise. held is closed when the push has arrived.
 func (r *Rig) HoldPush(taken bool) (held <-chan struct{}, release func()) {
 	begun, gone, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r.World.Inject(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
@@ -114,7 +116,7 @@ func (r *Rig) HoldPush(taken bool) (held <-chan struct{}, release func()) {
 	return begun, func() { close(gone); <-done }
 }
 
-// Waiting is an agent that waits as Gated says and then adds a line.
+// Waiting is an agent that waits for the file go, like Gated, and then adds a line.
 const Waiting = "cat > /dev/null\n" + Gated + "echo two >> a.txt\n"
 
 // AtWork starts the server with a Waiting agent, solves an issue, and returns once the agent waits.
@@ -127,7 +129,7 @@ func (r *Rig) AtWork() (n int) {
 	return n
 }
 
-// WantSolved checks that the issue of a Waiting agent was solved, with one of everything at GitHub.
+// WantSolved checks that a Waiting agent solved the issue, and that GitHub has each item once (see Once).
 func (r *Rig) WantSolved(n int) {
 	r.T.Helper()
 	if s := r.Ending(n); s.State != "done" {
@@ -168,10 +170,10 @@ func (r *Rig) Once(n int) {
 	}
 	for name, count := range seen {
 		if count != 1 {
-			r.T.Errorf("check run %s is there %d times", name, count)
+			r.T.Errorf("check run %s exists %d times", name, count)
 		}
 	}
 	if len(seen) == 0 {
-		r.T.Error("no check run is there")
+		r.T.Error("there is no check run")
 	}
 }

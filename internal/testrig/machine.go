@@ -19,6 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 )
 
+// Readiness is the answer of /readyz.
 type Readiness struct {
 	Ready   bool
 	Checks  []ReadyPart
@@ -68,7 +69,7 @@ func (r *Rig) Metric(name string) float64 {
 	return -1
 }
 
-// Started is how many attempts the node has logged as started.
+// Started is the number of attempts that the node logged as started.
 func (m *Member) Started() int { return strings.Count(m.Log.String(), `"message":"attempt started"`) }
 
 // Began reports whether the node has logged an attempt on the thread.
@@ -104,20 +105,20 @@ func NewChat(t *testing.T) *Chat {
 	return c
 }
 
-// Heard returns all messages in order, one per line.
-func (c *Chat) Heard() string {
+// Messages returns all messages in order, one per line.
+func (c *Chat) Messages() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.said.String()
 }
 
-// SmallDisk puts a file system of a size in MiB at a folder, which only root may do.
+// SmallDisk mounts a file system of a size in MiB at a folder. It skips the test without root.
 func SmallDisk(t *testing.T, dir string, size int) {
 	t.Helper()
 	mountSmall(t, dir, fmt.Sprintf("size=%dm", size))
 }
 
-// FewFiles puts a file system with room for a number of files at a folder, which only root may do.
+// FewFiles mounts a file system with room for a number of files at a folder. It skips the test without root.
 func FewFiles(t *testing.T, dir string, most int) {
 	t.Helper()
 	mountSmall(t, dir, fmt.Sprintf("nr_inodes=%d", most))
@@ -126,7 +127,7 @@ func FewFiles(t *testing.T, dir string, most int) {
 func mountSmall(t *testing.T, dir, options string) {
 	t.Helper()
 	if err := syscall.Mount("pawl-test", dir, "tmpfs", 0, options); err != nil {
-		t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
+		t.Skipf("a small file system cannot be mounted here (%v); this test needs root", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -135,8 +136,8 @@ func mountSmall(t *testing.T, dir, options string) {
 	})
 }
 
-// Send delivers a ping with a payload of about n bytes under its own GUID, and returns both. The code is 0 without an
-// answer.
+// Send delivers a ping with a payload of about n bytes under a new GUID. It returns the GUID and the answer's status; 0
+// if there was no answer.
 func (r *Rig) Send(n int) (guid string, code int) {
 	r.T.Helper()
 	zen := make([]byte, n/2)
@@ -172,13 +173,13 @@ func (r *Rig) Below(text string) int {
 	return n
 }
 
-// OneOfEach checks that a thread has one draft and one status comment.
+// OneOfEach checks that a thread has one pull request and one status comment.
 func (r *Rig) OneOfEach(n int) {
 	r.T.Helper()
-	drafts, comments := 0, 0
+	pulls, comments := 0, 0
 	for _, p := range r.World.Pulls(Repo) {
 		if p.Pull.Head == fmt.Sprintf("pawl/issue-%d", n) {
-			drafts++
+			pulls++
 		}
 	}
 	for _, c := range r.World.Comments(Repo, n) {
@@ -186,7 +187,7 @@ func (r *Rig) OneOfEach(n int) {
 			comments++
 		}
 	}
-	if drafts != 1 || comments != 1 {
-		r.T.Errorf("%s has %d drafts and %d status comments, want one of each", ThreadName(n), drafts, comments)
+	if pulls != 1 || comments != 1 {
+		r.T.Errorf("%s has %d pull requests and %d status comments, want one of each", ThreadName(n), pulls, comments)
 	}
 }

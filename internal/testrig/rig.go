@@ -66,7 +66,7 @@ func Main(m *testing.M) {
 
 var Program string
 
-// Patience bounds every wait of a test. Only a lost event takes that long: a busy machine makes a test slow, not red.
+// Patience limits every wait of a test. It is long, so that a busy machine fails no test.
 const Patience = 10 * time.Minute
 
 // quick are the end-to-end tests of make check: each main path through the program once.
@@ -106,24 +106,24 @@ type Rig struct {
 	More   string            // further keys of server, beginning with a comma
 	App    string            // further keys of github.app, beginning with a comma
 	Edit   *strings.Replacer // changes the configuration that File writes; nil changes nothing
-	DSN    string            // of the database, as in the configuration
+	DSN    string            // the database's address, as in the configuration
 	Data   string            // the data directory, as in the configuration
-	Dated  func() time.Time  // the clock by which Status reads the database
-	Clock  *Clock            // GitHub's, and the one of a server in this process; nil if the test gave NewAt another
+	Dated  func() time.Time  // the clock that Status uses
+	Clock  *Clock            // the clock of GitHub and of a server in this process; nil if NewAt got another clock
 	Addr   string            // where the server answers webhooks, as HOST:PORT
-	Pages  string            // where it answers pages, as HOST:PORT
-	Cookie *http.Cookie      // of an operator; nil until the first Get
+	Pages  string            // where the server answers pages, as HOST:PORT
+	Cookie *http.Cookie      // an operator's session; nil until the first Get
 	Log    *LogBuffer        // of all servers that this rig started
-	Node   *server.Server    // in this process; nil while none runs
-	Server *Member           // in its own process; see NewProcess and StartProgram
+	Node   *server.Server    // the server in this process; nil while none runs
+	Server *Member           // the server in its own process; see NewProcess and StartProgram
 	Apart  bool              // Start runs a separate process
 
-	halt  func() error  // ends Node and returns what its Run returned
+	halt  func() error  // stops Node and returns its error
 	stirs chan struct{} // holds a token after a server in this process wrote to its database
 }
 
-// New makes a GitHub with one repository of the given files, a writer, a reader, and the App installed. Nil stands for
-// a README, a.txt with one line, and a configuration with AllChecks. Start starts the server.
+// New creates a GitHub with one repository of the given files, a writer, a reader, and the App installed. If files is
+// nil, the repository has a README, a.txt with one line, and a configuration with AllChecks. Start starts the server.
 func New(t *testing.T, files map[string]string) *Rig {
 	t.Helper()
 	c := &Clock{}
@@ -132,7 +132,7 @@ func New(t *testing.T, files map[string]string) *Rig {
 	return r
 }
 
-// NewProcess is New with a server in a process of its own, which a test can signal and kill.
+// NewProcess is New with the server in its own process, which a test can signal and kill.
 func NewProcess(t *testing.T, files map[string]string) *Rig {
 	t.Helper()
 	needs.All(t, "a server in a process of its own")
@@ -227,7 +227,8 @@ log: {level: debug}
 	return path
 }
 
-// Start runs the server, in this process unless the rig is of NewProcess, and returns when it answers webhooks.
+// Start runs the server and returns when it answers webhooks. The server runs in this process, unless NewProcess made the
+// rig.
 func (r *Rig) Start() {
 	r.T.Helper()
 	if r.Apart {
@@ -281,7 +282,7 @@ func (r *Rig) Start() {
 func (r *Rig) stir() {
 	select {
 	case r.stirs <- struct{}{}:
-	default: // await will look anyway
+	default: // the channel already holds a token
 	}
 }
 
@@ -300,7 +301,7 @@ func (r *Rig) StartWith(file string) {
 	r.ServeBy(exec.Command(Program, "serve", "--config", file))
 }
 
-// ServeBy starts a server by a command and directs the webhooks to it.
+// ServeBy starts a server with a command and directs the webhooks to it.
 func (r *Rig) ServeBy(cmd *exec.Cmd) {
 	r.T.Helper()
 	r.Server = r.Launch(cmd, r.Log)
@@ -332,10 +333,10 @@ type Member struct {
 	Addr   string
 	Pages  string
 	Log    *LogBuffer
-	Exited chan struct{} // closed when it has ended
+	Exited chan struct{} // closed when the process has ended
 }
 
-// Launch starts a server by a command and returns when it answers webhooks.
+// Launch starts a server with a command and returns when it answers webhooks.
 func (r *Rig) Launch(cmd *exec.Cmd, log *LogBuffer) *Member {
 	r.T.Helper()
 	needs.All(r.T, "a server in a process of its own")
@@ -360,7 +361,7 @@ func (r *Rig) Launch(cmd *exec.Cmd, log *LogBuffer) *Member {
 				break
 			}
 		}
-		_ = cmd.Wait() // the exit code is in the state
+		_ = cmd.Wait() // ProcessState has the exit code
 	}()
 	r.T.Cleanup(func() {
 		if r.T.Failed() {
@@ -379,13 +380,13 @@ func (r *Rig) Launch(cmd *exec.Cmd, log *LogBuffer) *Member {
 	return m
 }
 
-// Ended waits for the end of a server and returns its exit code.
+// Ended waits until a server process exits, and returns its exit code.
 func (r *Rig) Ended(m *Member) int {
 	r.T.Helper()
 	select {
 	case <-m.Exited:
 	case <-time.After(Patience):
-		r.T.Fatalf("the server goes on; log: %s", m.Log.keep())
+		r.T.Fatalf("the server did not exit; log: %s", m.Log.keep())
 	}
 	return m.Cmd.ProcessState.ExitCode()
 }
@@ -402,7 +403,7 @@ func (r *Rig) Get(path string) (int, string) {
 			link, err = server.LoginLink(r.T.Context(), db)
 			r.Must(err)
 		})
-		resp, err := http.PostForm(link, nil) // the button of the page
+		resp, err := http.PostForm(link, nil) // presses the page's button
 		r.Must(err)
 		resp.Body.Close()
 		r.Cookie = resp.Cookies()[0]
@@ -432,14 +433,14 @@ func (r *Rig) Await(what string, cond func() bool) {
 			r.T.Fatalf("%s did not happen within %s\n%s", what, Patience, r.standing())
 		}
 		select {
-		case <-changed: // GitHub was called
-		case <-r.stirs: // the database of a server in this process
+		case <-changed: // a server called GitHub
+		case <-r.stirs: // a server in this process wrote to its database
 		case <-time.After(min(max(waited/8, 10*time.Millisecond), 250*time.Millisecond)):
 		}
 	}
 }
 
-// standing describes each thread and the queue in a line.
+// standing describes each thread, and the queue, in one line each.
 func (r *Rig) standing() string {
 	var b strings.Builder
 	report := r.Status()
@@ -503,7 +504,7 @@ func (r *Rig) Status() status.Report {
 func (r *Rig) Over(thread string) status.Thread {
 	r.T.Helper()
 	var s status.Thread
-	r.Await(thread+" to be over", func() bool {
+	r.Await("the end of "+thread, func() bool {
 		s = r.Thread(thread)
 		if s.State == "waiting" && s.Rule == "gather" {
 			r.skip(s)

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// ProviderKey is the fake provider's key, which no agent may hold.
+// ProviderKey is the fake provider's key. No agent may get it.
 const ProviderKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
 
 // Kept is the strictest sandbox mode that works on this machine.
@@ -32,11 +32,11 @@ func Kept(t *testing.T) sandbox.Mode {
 	return sandbox.Auto
 }
 
-// Gated waits in the agent until the test touches $CTRL/go, once.
+// Gated is a part of an agent's script: it creates $CTRL/ready and waits until the test creates $CTRL/go.
 const Gated = "touch \"$CTRL/ready\"; while [ ! -f \"$CTRL/go\" ]; do sleep 0.05; done\n"
 
-// CodexAgent begins a script that prints Codex's stream: change PATH reports a changed file without its content, as Codex
-// does.
+// CodexAgent begins a script that prints Codex's stream. In the script, change PATH reports a changed file without its
+// content, like Codex.
 const CodexAgent = `cat > /dev/null; echo $$ > "$CTRL/pid"
 n=0
 count() { n=$((n+1)); echo $n > "$CTRL/edits.new"; mv "$CTRL/edits.new" "$CTRL/edits"; }
@@ -64,7 +64,8 @@ exit 1
 
 func ResetText(t time.Time) string { return t.UTC().Format("3:04 PM") }
 
-// Saying is a Codex agent that runs does and writes these messages at its first call, and works at every later one.
+// Saying is a Codex agent that writes these messages in each call. The first call also runs the script does; later calls
+// add a line to a.txt.
 func Saying(t *testing.T, does string, messages ...string) string {
 	t.Helper()
 	lines := []string{`{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}`, `{"type":"turn.started"}`}
@@ -92,8 +93,8 @@ func Sandboxed(t *testing.T) {
 	}
 }
 
-// Looking is an agent that writes what it reaches into the change, and a verify command that asks for a host on no
-// list. Where says what the first lines of seen.txt are about.
+// Looking returns a rig whose agent tries several hosts and writes the answers to seen.txt. The verify command tries a host
+// that no list allows. seen runs the agent on an issue and returns seen.txt.
 func Looking(t *testing.T, network string) (r *Rig, seen func() string) {
 	t.Helper()
 	r = New(t, map[string]string{
@@ -131,7 +132,7 @@ echo metadata: $(curl -sS -m 20 --noproxy '*' http://169.254.169.254/ 2>&1)
 	}
 }
 
-// Asked is an agent that answers, plans and works as its prompt says, and writes a file each time.
+// Asked is an agent that answers, plans or works, depending on its prompt. It always changes a.txt.
 const Asked = `n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
 echo "by $n" >> a.txt
 if grep -q 'Answer the question below' "$CTRL/prompt.$n"; then

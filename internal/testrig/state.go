@@ -75,7 +75,7 @@ func (r *Rig) Stats() (s store.Stats) {
 	return s
 }
 
-// Database opens the server's file while it runs, with patience for its writes.
+// Database opens the server's SQLite file while the server runs, and waits for its locks.
 func (r *Rig) Database() *sql.DB {
 	r.T.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "pawl.db")+"?_pragma=busy_timeout(30000)")
@@ -122,7 +122,7 @@ func (r *Rig) State(n int) thread.State {
 	return s
 }
 
-// Handled waits until all events so far are delivered and judged.
+// Handled waits until all deliveries so far are handled.
 func (r *Rig) Handled() {
 	r.T.Helper()
 	r.Await("the deliveries to be handled", func() bool {
@@ -131,21 +131,22 @@ func (r *Rig) Handled() {
 	})
 }
 
-// Settle waits until the server has nothing left to do, including webhooks of its own acts.
+// Settle waits until the server is idle: all deliveries, also those that its own writes cause, are handled.
 func (r *Rig) Settle() {
 	r.T.Helper()
 	before := -1
-	r.Await("the server to rest", func() bool {
+	r.Await("the server to be idle", func() bool {
 		r.Must(r.World.WaitDelivered(r.T.Context()))
 		s := r.Stats()
 		sent := len(r.World.Deliveries())
-		rests := sent == before && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
+		idle := sent == before && s.Deliveries[thread.Received]+s.Queued+s.Running == 0
 		before = sent
-		return rests && !r.gathers()
+		return idle && !r.gathers()
 	})
 }
 
-// gathers reports whether a thread waits for more feedback, or for its commit's checks.
+// gathers reports whether a thread still waits for more feedback, or for other apps' checks of its commit. It ends waits
+// for feedback by moving the clock.
 func (r *Rig) gathers() bool {
 	return slices.ContainsFunc(r.Status().Threads, func(t status.Thread) bool {
 		id, err := thread.Parse(t.Thread)
@@ -161,7 +162,7 @@ func (r *Rig) gathers() bool {
 	})
 }
 
-// skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for due work.
+// skip moves the clock of a server in this process to the end of a thread's wait, and makes the server look for due work.
 func (r *Rig) skip(t status.Thread) {
 	r.T.Helper()
 	if r.Node == nil || r.Clock == nil || t.Until == nil {
@@ -171,15 +172,14 @@ func (r *Rig) skip(t status.Thread) {
 	r.Must(r.Node.Sweep(r.T.Context()))
 }
 
-// stillRuns reports whether Pawl waits for a running check of the thread's commit.
+// stillRuns reports whether a check of another app still runs on the thread's commit.
 func (r *Rig) stillRuns(n int) bool {
 	return slices.ContainsFunc(r.World.CheckRuns(Repo), func(c fakegithub.CheckRun) bool {
 		return c.SHA == r.State(n).Head && c.App != "pawl" && c.Status != "completed"
 	})
 }
 
-// Ending waits until a thread's run has ended and the server rests, and returns
-// how it ended.
+// Ending waits until a thread's run has ended and the server is idle, and returns the thread's status.
 func (r *Rig) Ending(n int) status.Thread {
 	r.T.Helper()
 	r.Over(ThreadName(n))

@@ -29,7 +29,7 @@ type Spec struct {
 	Before []policy.Verified `json:"before,omitempty"`
 	// Timeout limits a call with all its commands, in seconds.
 	Timeout int `json:"timeout_seconds"`
-	// MaxCalls limits an attempt's calls, over restarts.
+	// MaxCalls limits the calls in an attempt, including calls before a restart of the tool.
 	MaxCalls int `json:"max_calls"`
 	// Journal is a file with one JSON line per call; see testCall.
 	Journal string `json:"journal"`
@@ -62,14 +62,15 @@ func ReadSpec(name string) (Spec, error) {
 	return s, nil
 }
 
-// Once runs one call without the protocol and returns the text, and whether all passed.
+// Once makes one call without the protocol. It returns the answer's text, and whether all commands passed.
 func Once(ctx context.Context, spec Spec, log zerolog.Logger) (text string, passed bool) {
 	r, _ := newTestTool(spec, log).result(ctx)
 	text, _ = r.fitting()
 	return text, r.Passed
 }
 
-// Serve answers until standard input ends, then kills a running command. Standard output carries only the protocol.
+// Serve answers calls until stdin or ctx ends, and then kills a running command. It writes only protocol messages to
+// stdout.
 func Serve(
 	ctx context.Context,
 	spec Spec,
@@ -117,7 +118,7 @@ func (t *testTool) server(ctx context.Context, version string) *mcp.Server {
 	return server
 }
 
-// endingReader reports that the client left, so that a command does not delay the end.
+// endingReader calls ended when the client closes the input, so that a running command does not delay the server's end.
 type endingReader struct {
 	io.Reader
 	ended func()
@@ -131,15 +132,16 @@ func (r endingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// keptOpen prevents the SDK from closing the writer.
 type keptOpen struct{ io.Writer }
 
 func (keptOpen) Close() error { return nil }
 
-// maxAnswer limits text and structured content in bytes each; both must be complete. Codex gives its model only the
-// latter (convert_call_tool_result_to_function_call_output_payload in codex-rs).
+// maxAnswer limits the text and the structured content, in bytes each. Both must be complete, because Codex gives its
+// model only the structured content (convert_call_tool_result_to_function_call_output_payload in codex-rs).
 const maxAnswer = 4 << 10
 
-// What an answer shows if it fits.
+// The most that an answer shows. It shows less if that is longer than maxAnswer.
 const (
 	shownFailures   = 20
 	shownAssertions = 3
@@ -149,17 +151,17 @@ const (
 )
 
 type testResult struct {
-	// Ran is false if no test ran; Summary says why.
+	// Ran is false if no command ran; Summary says why.
 	Ran     bool   `json:"ran"`
 	Passed  bool   `json:"passed"`
 	Summary string `json:"summary"`
-	// Command is the failed one.
+	// Command is the failed command.
 	Command     string `json:"command,omitempty"`
 	PassedTests int    `json:"passed_tests,omitempty"`
 	// FailedTests excludes tests in Notes.
 	FailedTests int           `json:"failed_tests,omitempty"`
 	Failures    []testFailure `json:"failures,omitempty"`
-	// More counts unlisted failures.
+	// More is the number of failures that Failures does not list.
 	More int `json:"more_failures,omitempty"`
 	// Notes lists failures that the caller need not fix, and newly passing tests.
 	Notes     []string `json:"notes,omitempty"`
@@ -197,21 +199,21 @@ func (r testResult) fitting() (text string, structure []byte) {
 	}
 }
 
-// shown fills in the failures, the notes and the last lines, fewer at a larger scale.
+// shown fills in the failures, the notes and the last lines. A larger scale shows less.
 func (r testResult) shown(scale int) testResult {
 	most := max(1, shownFailures/scale)
 	nameSize := max(60, 300/scale)
 	all := policy.Receipt{Verify: r.verified}
-	note := func(says string, names []string) {
+	note := func(prefix string, names []string) {
 		if len(names) == 0 {
 			return
 		}
 		list := listed(names, most, nameSize)
-		r.Notes = append(r.Notes, says+": "+list+".")
+		r.Notes = append(r.Notes, prefix+": "+list+".")
 	}
-	note("Failed before you began, in the same way; leave it", all.Known())
-	note("Flaky: failed, and passed when run again at once; leave it", all.Flaky())
-	note("Failed before you began, and is green now", all.Fixed())
+	note("Failed the same way before you began; leave it", all.Known())
+	note("Flaky (failed, then passed in a second run); leave it", all.Flaky())
+	note("Failed before you began, and passes now", all.Fixed())
 	v := all.Deciding()
 	if r.Passed || v == nil {
 		return r
@@ -230,7 +232,7 @@ func (r testResult) shown(scale int) testResult {
 	return r
 }
 
-// listed names the first tests, up to most, each cut to size bytes.
+// listed names up to most tests, each shortened to size bytes, and counts the others.
 func listed(names []string, most, size int) string {
 	var parts []string
 	for _, name := range names[:min(len(names), most)] {

@@ -20,10 +20,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// specVariable makes the test binary the server of a spec.
+// specVariable names a spec's file. If it is set, the test binary serves that spec instead of running tests.
 const specVariable = "PAWL_TESTTOOL_SPEC"
 
-// patience is how long a test waits for what happens at once on a quiet machine.
+// patience limits every wait. It is long, so that a busy machine fails no test.
 const patience = 10 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// testServer is a server over a work tree of its own.
+// testServer is a server with its own work tree.
 type testServer struct {
 	t    *testing.T
 	dir  string
@@ -57,7 +57,7 @@ func newTestServer(t *testing.T, commands ...string) *testServer {
 	return &testServer{t: t, dir: dir, spec: Spec{Dir: tree, Commands: commands, Timeout: 60, MaxCalls: 20, Journal: filepath.Join(dir, "journal.jsonl")}}
 }
 
-// command is the server with the spec as it is now.
+// command returns a command that starts the server with the current spec.
 func (s *testServer) command() *exec.Cmd {
 	s.t.Helper()
 	b, err := json.Marshal(s.spec)
@@ -77,7 +77,7 @@ func (s *testServer) command() *exec.Cmd {
 	return cmd
 }
 
-// connect starts the server and makes a session with the SDK's client.
+// connect starts the server and opens a session with the SDK's client.
 func (s *testServer) connect() *mcp.ClientSession {
 	s.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -145,7 +145,7 @@ func TestRunTestsReportsFailures(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(s.spec.Dir, "never")); err == nil {
-		t.Error("went on after a failure")
+		t.Error("the tool ran another command after a failure")
 	}
 	if j := s.journal(); len(j) != 1 || j[0].Passed || j[0].Failed != 1 || j[0].At.IsZero() {
 		t.Errorf("journal %+v", j)
@@ -163,7 +163,7 @@ func TestRunTestsReportsSuccess(t *testing.T) {
 	}
 }
 
-// base is what commands come to before the work begins, as the verification of the base finds it.
+// base runs the commands on the base, whose file "state" has this content, and puts the results into the spec.
 func (s *testServer) base(tree string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.spec.Dir, "state"), []byte(tree), 0o600); err != nil {
@@ -179,8 +179,8 @@ func (s *testServer) base(tree string) {
 	}
 }
 
-// tapOfState reports the tests that the file "state" names, one "ok NAME" or "not ok NAME" a line, with what their
-// assertions say; a test whose state is flaky fails every other time.
+// tapOfState reports the tests in the file "state". A line has a result (ok, bad or flaky), a test's name and its
+// assertion's message. A flaky test fails every other time.
 const tapOfState = `echo TAP version 14; n=0; bad=0; while read -r how name said; do n=$((n+1))
   [ $how = flaky ] && { if [ -e seen ]; then rm seen; how=ok; else touch seen; how=bad; fi; }
   if [ $how = ok ]; then echo "ok $n - $name"; else bad=1; echo "not ok $n - $name"; echo "  ---"; echo "  message: $said"; echo "  ..."; fi
@@ -194,16 +194,16 @@ func TestRunTestsComparesWithTheBase(t *testing.T) {
 		failing         string // newly failing tests
 		says, never     []string
 	}{
-		{"what failed before is to be left", old + "ok new\n", old + "ok new\n", true, "",
-			[]string{"PASSED: 1 test still fails, as before.", "Failed before you began, in the same way; leave it: old."}, []string{"Failing tests", "FAILED"}},
+		{"a failure as on the base does not count", old + "ok new\n", old + "ok new\n", true, "",
+			[]string{"PASSED: 1 test still fails, as before.", "Failed the same way before you began; leave it: old."}, []string{"Failing tests", "FAILED"}},
 		{"a new failure comes first", old + "ok new\n", old + "bad new got 3\n", false, "new",
-			[]string{"FAILED: `", "exit code 1", "Failing tests:\n- new\n\nnew:\nmessage: got 3\n\nFailed before", "leave it: old."}, nil},
+			[]string{"FAILED: `", "exit code 1", "Failing tests:\n- new\n\nnew:\nmessage: got 3\n\nFailed the same way", "leave it: old."}, nil},
 		{"another assertion is a failure", old, "bad old expected 2\n", false, "old", []string{"Failing tests:\n- old\n", "expected 2"}, []string{"leave it"}},
-		{"what turned green is said", old + "bad other x\n", "ok old\nbad other x\n", true, "",
-			[]string{"Failed before you began, and is green now: old.", "leave it: other."}, []string{"Failing tests"}},
-		{"a flaky test is named so", "ok shaky\n", "flaky shaky sometimes\n", true, "",
-			[]string{"PASSED: all verify commands succeeded.", "Flaky: failed, and passed when run again at once; leave it: shaky."}, []string{"Failing tests"}},
-		{"all is well", "ok new\n", "ok new\n", true, "", []string{"PASSED: all verify commands succeeded.", "Tests: 0 failed, 1 passed."}, []string{"leave it", "green"}},
+		{"a fixed test is reported", old + "bad other x\n", "ok old\nbad other x\n", true, "",
+			[]string{"Failed before you began, and passes now: old.", "leave it: other."}, []string{"Failing tests"}},
+		{"a flaky test is reported", "ok shaky\n", "flaky shaky sometimes\n", true, "",
+			[]string{"PASSED: all verify commands succeeded.", "Flaky (failed, then passed in a second run); leave it: shaky."}, []string{"Failing tests"}},
+		{"no failure", "ok new\n", "ok new\n", true, "", []string{"PASSED: all verify commands succeeded.", "Tests: 0 failed, 1 passed."}, []string{"leave it", "passes now"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newTestServer(t, tapOfState)
@@ -246,7 +246,7 @@ func TestBrokenCommandIsNotTheAgentsTask(t *testing.T) {
 	}
 	slow := newTestServer(t, "sleep 1000")
 	slow.spec.Timeout, slow.spec.Before = 1, []policy.Verified{{Command: "sleep 1000", TimedOut: true}}
-	if text, r, _ := slow.runTests(slow.connect(), nil); r.Passed || !strings.Contains(text, "So it was before you began: leave it") {
+	if text, r, _ := slow.runTests(slow.connect(), nil); r.Passed || !strings.Contains(text, "It failed the same way before you began: leave it") {
 		t.Errorf("%s\n%+v", text, r)
 	}
 }
@@ -263,8 +263,8 @@ func TestOnceAnswersWithoutTheProtocol(t *testing.T) {
 	s := newTestServer(t, oneFailing)
 	s.spec.MaxCalls = 2
 	text, passed := Once(t.Context(), s.spec, zerolog.Nop())
-	said, _, _ := s.runTests(s.connect(), nil)
-	if want := strings.Replace(said, "left: 0", "left: 1", 1); passed || text != want {
+	answer, _, _ := s.runTests(s.connect(), nil)
+	if want := strings.Replace(answer, "left: 0", "left: 1", 1); passed || text != want {
 		t.Errorf("%v %s\nwant\n%s", passed, text, want)
 	}
 	if text, passed := Once(t.Context(), s.spec, zerolog.Nop()); passed || !strings.Contains(text, "called 2 times") {
@@ -286,7 +286,7 @@ func TestToolIsDescribedAndReadOnly(t *testing.T) {
 	if tool.Name != "run_tests" || !tool.Annotations.ReadOnlyHint {
 		t.Errorf("%+v", tool)
 	}
-	for _, want := range []string{"no arguments are needed", "no sandbox for arbitrary code", "go test ./...", "at most 20 times", "there before you began does not count"} {
+	for _, want := range []string{"no arguments are needed", "not a shell or a sandbox for arbitrary code", "go test ./...", "at most 20 times", "there before you began does not count"} {
 		if !strings.Contains(tool.Description, want) {
 			t.Errorf("%q is not in %q", want, tool.Description)
 		}
@@ -364,7 +364,7 @@ func (s *testServer) gone(file string) {
 			return
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("process %d is still there", pid)
+			s.t.Fatalf("process %d still runs", pid)
 		}
 	}
 }
@@ -412,7 +412,7 @@ func TestServerEndsWithItsClient(t *testing.T) {
 	s.gone("child")
 }
 
-func TestHugeOutputIsBounded(t *testing.T) {
+func TestHugeOutputIsLimited(t *testing.T) {
 	s := newTestServer(t, `yes '<a line of output & more "quotes">' | head -c 4000000; i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf -- '--- FAIL: Test%0200d (0.00s)\n    <%01000d>\n' $i $i; done; exit 7`)
 	text, r, _ := s.runTests(s.connect(), nil)
 	if r.Passed || len(r.Failures) == 0 || r.More == 0 || !strings.Contains(text, "exit code 7") {
@@ -503,7 +503,7 @@ func TestRawLinesAreAnswered(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":2,"method":"ping"}`, `"result":{}`},
 		{`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_tests","arguments":{"x":1}}}`, `"isError":true`},
 		{`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"run_tests","arguments":null}}`, `"passed":true`},
-		{`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"run_tests","arguments":[1]}}`, `no JSON object`},
+		{`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"run_tests","arguments":[1]}}`, `not a JSON object`},
 		{`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"shell","arguments":{}}}`, `"error"`},
 	} {
 		raw.send(tc[0])

@@ -30,7 +30,7 @@ type testTool struct {
 	spec  Spec
 	log   zerolog.Logger
 	turn  chan struct{} // holds one token while no call runs
-	calls int           // in this process and before it; guarded by turn
+	calls int           // the attempt's calls, including calls in earlier processes; guarded by turn
 }
 
 func newTestTool(spec Spec, log zerolog.Logger) *testTool {
@@ -59,7 +59,7 @@ func (t *testTool) description() *mcp.Tool {
 		"older failures to leave alone, and the last lines of output. " +
 		"Call it after a change and before you say that you are done. " +
 		"Pass nothing: no arguments are needed. " +
-		"It is no shell and no sandbox for arbitrary code: " +
+		"It is not a shell or a sandbox for arbitrary code: " +
 		"it runs no other command, no single test and no snippet. "
 	if len(t.spec.Commands) > 0 {
 		commands := strings.Join(t.spec.Commands, " && ")
@@ -74,7 +74,7 @@ func (t *testTool) description() *mcp.Tool {
 		Title:       "Run the repository's tests",
 		Description: text,
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
-		// Tests only leave build artefacts. Without the hint Codex refuses a tool that nobody can approve.
+		// Tests change only build artefacts. Without this hint Codex refuses the tool, because no user can approve it.
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    true,
 			IdempotentHint:  true,
@@ -84,7 +84,7 @@ func (t *testTool) description() *mcp.Tool {
 	}
 }
 
-// call answers one call. Every failure is a result that the model can read.
+// call answers one call. It returns every failure as a result, which the model can read.
 func (t *testTool) call(
 	ctx context.Context,
 	arguments json.RawMessage,
@@ -117,7 +117,7 @@ func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
 		return r, false
 	case t.calls >= t.spec.MaxCalls:
 		r.Summary = fmt.Sprintf("run_tests has been called %d times, "+
-			"which is the bound of this attempt; no test was run. "+
+			"which is the limit of this attempt; no test was run. "+
 			"The final verification runs anyway when you are done.", t.calls)
 		return r, false
 	}
@@ -126,7 +126,7 @@ func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
 	all, err := t.verify(ctx)
 	if err != nil {
 		t.log.Info().Err(err).Msg("run_tests")
-		r.Summary = "The call came to nothing: " + err.Error()
+		r.Summary = "The call failed: " + err.Error()
 		return r, true
 	}
 	r = t.compared(all)
@@ -150,7 +150,7 @@ func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
 	return r, false
 }
 
-// verify runs the commands like the verification, in the caller's files.
+// verify runs the commands like the final verification, but in the agent's work tree.
 func (t *testTool) verify(ctx context.Context) ([]policy.Verified, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout())
 	defer cancel()
@@ -189,17 +189,17 @@ func (t *testTool) compared(all []policy.Verified) testResult {
 }
 
 func (t *testTool) failed(command string, v *policy.Verified) string {
-	says := fmt.Sprintf("FAILED: `%s` %s.", command, v.Result())
+	message := fmt.Sprintf("FAILED: `%s` %s.", command, v.Result())
 	switch {
 	case v.Broken != "":
-		return says + " So it was before you began: leave it, " +
+		return message + " It failed the same way before you began: leave it, " +
 			"and check your change by other means."
 	case v.TimedOut:
 		return fmt.Sprintf("FAILED: `%s` was ended after %s, "+
-			"the time that one call has. Does a test hang?",
+			"the time limit of a call. Does a test hang?",
 			command, t.timeout())
 	}
-	return says
+	return message
 }
 
 // unknownArguments names a call's unexpected arguments.
@@ -209,7 +209,7 @@ func unknownArguments(raw json.RawMessage) string {
 		return ""
 	}
 	if json.Unmarshal(raw, &args) != nil {
-		return "The arguments are no JSON object."
+		return "The arguments are not a JSON object."
 	}
 	if len(args) == 0 {
 		return ""
@@ -221,14 +221,13 @@ func unknownArguments(raw json.RawMessage) string {
 	return "There is no such argument: " + short(strings.Join(names, ", "), 300) + "."
 }
 
-// Bounds of one command.
+// Limits of one command.
 const (
-	keptOutput     = 64 << 10    // bytes, from the end, as the verifier keeps them
-	outputAfterEnd = time.Second // how long its children may keep its output open afterwards
+	keptOutput     = 64 << 10    // the last bytes of the output that are kept, as in the final verification
+	outputAfterEnd = time.Second // how long the command's children may keep the output open after its end
 )
 
-// run runs a shell command, and parses its whole output for tests. When it returns, the command's process group is
-// killed.
+// run runs a shell command, parses its whole output for tests, and kills its process group at the end.
 func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, err error) {
 	began := time.Now()
 	reports := testreport.Watch(t.spec.Dir, config.Reported(t.spec.Reports))
@@ -236,7 +235,7 @@ func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, 
 	both := io.MultiWriter(&kept, tests)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir, cmd.Env = t.spec.Dir, withoutCredentials(os.Environ())
-	cmd.Stdout, cmd.Stderr = both, both // one writer: they are written in turn
+	cmd.Stdout, cmd.Stderr = both, both // one writer, so that exec serialises the writes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = outputAfterEnd
 	cmd.Cancel = func() error {
@@ -246,7 +245,7 @@ func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, 
 		return v, fmt.Errorf("start %q: %w", command, err)
 	}
 	err = cmd.Wait()
-	// The shell may be gone but not its children. ESRCH means that nothing is left.
+	// The shell's children may still run. The error ESRCH means that none does.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	late := errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 	if ctx.Err() != nil && !late {
@@ -269,7 +268,7 @@ func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, 
 	return v, nil
 }
 
-// withoutCredentials drops variables with secret names.
+// withoutCredentials drops the variables whose names suggest a secret.
 func withoutCredentials(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -292,7 +291,7 @@ func secretWord(word string) bool {
 	return false
 }
 
-// testCall is one line of the journal. Its numbers of tests are the counted ones.
+// testCall is one line of the journal. Failed and PassedTests are the counts in the answer.
 type testCall struct {
 	At          time.Time `json:"at"`
 	Passed      bool      `json:"passed"`
@@ -314,7 +313,8 @@ func appendCall(name string, c testCall) error {
 	return errors.Join(err, f.Close())
 }
 
-// countCalls counts the journal's calls, if it exists. An agent that makes it long harms its own tool.
+// countCalls counts the calls in the journal; 0 if there is no journal. Its size needs no limit: an agent that fills the
+// journal only uses up its own calls.
 func countCalls(name string) (int, error) {
 	b, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

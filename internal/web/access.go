@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/commands"
 	"github.com/pawlbot/pawl/internal/render"
 )
 
@@ -16,8 +17,8 @@ type User struct {
 	Operator bool   `json:"-"` // may see everything and use every button of this server
 }
 
-// Name identifies the user in logs and pages. GitHub logins have no spaces, so they never equal the name of an
-// operator without one.
+// Name identifies the user in logs and pages. GitHub logins have no spaces, so none equals the name of an
+// operator without a login.
 func (p User) Name() string {
 	if p.Login == "" {
 		return "an operator at the server"
@@ -111,5 +112,5 @@ func (p *pages) act(enough func(permission string) bool, do func(w http.Response
 	}))
 }
 
-// maxForm limits a form, in bytes.
-const maxForm = 16 << 10
+// maxForm limits a form, in bytes: a text of commands.MaxText, each byte as %XX.
+const maxForm = 3*commands.MaxText + 1<<10

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// people is a Permission function with these levels; everything else is none.
+// people returns a Permission function with these levels; all others are none.
 func people(levels map[string]string) func(*web.Options) {
 	return func(o *web.Options) {
 		o.Access.Operators = []string{"Ada"}
@@ -37,7 +37,7 @@ func TestPagesShowNothingBeforeSignIn(t *testing.T) {
 		}
 	}
 	if answer, body := s.get("/readyz"); answer.StatusCode != http.StatusOK || strings.Contains(body, "detail\"") || strings.Contains(body, "signal") {
-		t.Errorf("/readyz tells a stranger more than that it is ready: %s %s", answer.Status, body)
+		t.Errorf("/readyz shows a stranger more than that the server is ready: %s %s", answer.Status, body)
 	}
 	if answer, body := s.sendPublic("GET", "/"); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("the webhook's listener serves pages: %s %s", answer.Status, body)

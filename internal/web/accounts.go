@@ -30,7 +30,7 @@ type accountsData struct {
 	Breakers   []entry
 	Windows    []window
 	Cooldowns  []entry
-	Day        []entry           // last 24 hours: server, installations, repositories
+	Day        []entry           // last 24 hours: server, accounts, installations, repositories
 	Deliveries []thread.Delivery // unhandled deliveries
 	Done       []operated        // actions of users, newest first
 	Charts     []chart

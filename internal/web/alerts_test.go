@@ -94,7 +94,7 @@ func dashboard(t *testing.T) map[string]string {
 	exprs, ids := map[string]string{}, map[int]bool{}
 	for _, p := range d.Panels {
 		if ids[p.ID] || p.Title == "" || (p.Type != "row" && len(p.Targets) == 0) {
-			t.Errorf("panel %d %q has another one's number, no title or no query", p.ID, p.Title)
+			t.Errorf("panel %d %q has a duplicate number, no title or no query", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		for i, target := range p.Targets {
@@ -162,7 +162,7 @@ func TestQueriedMetricsExist(t *testing.T) {
 	}
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), "pawl_") && !slices.Contains(known, f.GetName()) {
-			t.Errorf("%s is exported, and its declaration is not found", f.GetName())
+			t.Errorf("%s is exported, but its declaration was not found", f.GetName())
 		}
 	}
 	asked := string(page(t, deploy+"prometheus/alerts.yml"))
@@ -171,11 +171,11 @@ func TestQueriedMetricsExist(t *testing.T) {
 	}
 	names := regexp.MustCompile(`\bpawl_[a-z_]+`).FindAllString(asked, -1)
 	if len(names) < 20 {
-		t.Errorf("only %d metrics are asked for", len(names))
+		t.Errorf("only %d metrics are queried", len(names))
 	}
 	for _, name := range names {
 		if !slices.Contains(known, strings.TrimSuffix(name, "_bucket")) {
-			t.Errorf("%s is asked for, and no metric of Pawl's", name)
+			t.Errorf("%s is queried, but Pawl does not export it", name)
 		}
 	}
 }
@@ -193,6 +193,6 @@ func TestDocsListEachMetric(t *testing.T) {
 	}
 	slices.Sort(documented)
 	if diff := cmp.Diff(exported(t), documented); diff != "" {
-		t.Errorf("the rows of the table of metrics in %s (-exported +documented):\n%s", path, diff)
+		t.Errorf("the table of metrics in %s (-exported +documented):\n%s", path, diff)
 	}
 }

@@ -20,21 +20,42 @@ import (
 // shell command.
 type button struct{ Name, Does, Cannot, Shell string }
 
-func (p *pages) buttonsOf(ctx context.Context, by User, t thread.ID, s thread.State) (all []button, err error) {
-	repo := render.Line(t.Repo(), maxName)
+// steerField is the form field for a message to the running agent. Cannot says why the user has no field, or is
+// empty; Full means that the text goes to the next attempt.
+type steerField struct {
+	Cannot string
+	Full   bool
+	Most   int // longest message in bytes
+}
+
+func steerFieldOf(a thread.Attempt, cannot map[policy.Permission]string) *steerField {
+	next := policy.Steering{Running: true, Before: a.Steers}.Decide()
+	return &steerField{
+		Cannot: cannot[policy.CommandNamed(commands.Steer).Permission],
+		Full:   next == policy.SteerFull,
+		Most:   commands.MaxText,
+	}
+}
+
+// barred says for each permission why a user lacks it on a repository, or nothing.
+func (p *pages) barred(ctx context.Context, by User, t thread.ID) map[policy.Permission]string {
 	barred := func(enough func(string) bool, why string) string {
 		switch may, err := p.may(ctx, by, t.Repo(), enough); {
 		case err != nil:
 			return "GitHub did not say whether you may"
 		case !may:
-			return why + " " + repo
+			return why + " " + render.Line(t.Repo(), maxName)
 		}
 		return ""
 	}
-	cannot := map[policy.Permission]string{
+	return map[policy.Permission]string{
 		policy.Write:    barred(feedback.Writes, "you may not write to"),
 		policy.Maintain: barred(feedback.Maintains, "you do not maintain"),
 	}
+}
+
+func (p *pages) buttonsOf(ctx context.Context, t thread.ID, s thread.State, cannot map[policy.Permission]string) (all []button, err error) {
+	repo := render.Line(t.Repo(), maxName)
 	paused, err := commands.PausedBy(ctx, p.Store, t.Owner, t.Name)
 	if err != nil {
 		return nil, err
@@ -61,8 +82,8 @@ func onPages() []policy.CommandRow {
 	return slices.DeleteFunc(slices.Clone(policy.Commands), func(c policy.CommandRow) bool { return c.Page == "" })
 }
 
-// cannotOnThread says why a command has no effect on a thread now; empty if it has. paused says who paused the
-// repository, or is nil.
+// cannotOnThread says why a command has no effect on a thread now, or returns empty. paused says who paused
+// the repository, or is nil.
 func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated, repo string) string {
 	if why := commands.Cannot(c.Name, s); why != "" {
 		return why
@@ -110,6 +131,13 @@ func (p *pages) addButtons(to handlers) {
 			return commands.OnThread(ctx, p.Store, c.Name, t, by)
 		})
 	}
+	post("/threads/{owner}/{repo}/{n}/"+commands.Steer, feedback.Enough(policy.CommandNamed(commands.Steer)), func(r *http.Request, by commands.Actor) error {
+		if err := r.ParseForm(); err != nil {
+			return commands.CannotError("the form cannot be read: " + err.Error())
+		}
+		t, _ := threadOf(r) // act has parsed it
+		return commands.SteerThread(r.Context(), p.Store, t, r.PostForm.Get("text"), by)
+	})
 	post("/accounts/{account}/close", nil, func(r *http.Request, by commands.Actor) error {
 		return commands.CloseBreaker(r.Context(), p.Store, r.PathValue("account"), by)
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pressed presses a button as a browser does.
+// pressed submits a button like a browser.
 func (s *site) pressed(path string) (*http.Response, string) {
 	s.t.Helper()
 	r := s.request(http.MethodPost, s.url+path)
@@ -43,7 +43,7 @@ func (s *site) logOf(t thread.ID) (all []thread.Operated) {
 	return all
 }
 
-// barred are the buttons of a thread's page with the reasons that a reader gets; nobody paused the repository.
+// barred lists a thread page's buttons with the reasons that a reader gets. The repository is not paused.
 func barred(repo string) (all []string) {
 	why := map[policy.Permission]string{policy.Write: "you may not write to", policy.Maintain: "you do not maintain"}
 	for _, c := range policy.Commands {
@@ -54,7 +54,7 @@ func barred(repo string) (all []string) {
 	return all
 }
 
-// refusals are the disabled buttons of a page, each with its reason.
+// refusals returns a page's disabled buttons, each with its reason.
 func refusals(page string) (all []string) {
 	button := regexp.MustCompile(`/(\w+)"><button disabled>.*\n.*<span class="why">([^<]+)</span>`)
 	for _, m := range button.FindAllStringSubmatch(page, -1) {
@@ -73,7 +73,7 @@ func TestButtonsNeedWritePermissionAndAreLogged(t *testing.T) {
 		if login != "" {
 			s.signs(login, "/")
 			if diff := cmp.Diff(barred("acme/gadgets"), refusals(s.page(page))); diff != "" {
-				t.Errorf("what a reader is told of each button of policy/commands.go (-want +got):\n%s", diff)
+				t.Errorf("the reason that a reader gets for each button of policy/commands.go (-want +got):\n%s", diff)
 			}
 		}
 		for _, path := range []string{page + "/stop", page + "/pause", "/accounts/main/close", "/deliveries/a/retry"} {
@@ -89,7 +89,7 @@ func TestButtonsNeedWritePermissionAndAreLogged(t *testing.T) {
 		}
 	}
 	if answer, body := s.pressed(page + "/retry"); answer.StatusCode != http.StatusConflict || !strings.Contains(body, "an attempt is running; stop it first.") {
-		t.Errorf("a retry of what runs: %s\n%s", answer.Status, body)
+		t.Errorf("a retry of a running attempt: %s\n%s", answer.Status, body)
 	}
 	for _, act := range []string{"stop", "pause"} {
 		if answer, body := s.pressed(page + "/" + act); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != page {
@@ -137,13 +137,13 @@ func TestOperatorsCloseBreakersAndRetryDeliveries(t *testing.T) {
 	}
 	did := s.logOf(thread.ServerLog())
 	if len(did) < 2 || did[0].By != "an operator at the server" || did[0].What != thread.OperatedBreaker || did[0].Subject != "main" || did[1].Subject != "a" {
-		t.Errorf("the log holds %+v", did)
+		t.Errorf("the log contains %+v", did)
 	}
 	if page := s.page("/accounts"); !strings.Contains(page, "breaker closed <b>main</b>") {
-		t.Error("the page does not show who did it")
+		t.Error("the page does not name the user")
 	}
 	if answer, _ := s.pressed("/deliveries/all/retry"); answer.StatusCode != http.StatusConflict {
-		t.Errorf("all at once by an address: %s", answer.Status)
+		t.Errorf("all at once through a URL: %s", answer.Status)
 	}
 }
 

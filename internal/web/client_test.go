@@ -22,15 +22,15 @@ func TestOnlyProxiesSetTheClientAddress(t *testing.T) {
 		{"GitHub by IPv6", "[2a0a:a440::5]:1", nil, proxies, 200, "2a0a:a440::5"},
 		{"GitHub, mapped", "[::ffff:192.30.252.7]:1", nil, proxies, 200, "192.30.252.7"},
 		{"somebody", "198.51.100.1:1", nil, proxies, 403, ""},
-		{"somebody who says GitHub", "198.51.100.1:1", []string{"192.30.252.7"}, proxies, 403, ""},
+		{"a client that claims GitHub's address", "198.51.100.1:1", []string{"192.30.252.7"}, proxies, 403, ""},
 		{"GitHub through a proxy", "127.0.0.1:1", []string{"192.30.252.7"}, proxies, 200, "192.30.252.7"},
 		{"GitHub through two", "127.0.0.1:1", []string{"192.30.252.7, 10.1.2.3"}, proxies, 200, "192.30.252.7"},
 		{"GitHub through two, in two headers", "127.0.0.1:1", []string{"192.30.252.7", "10.1.2.3"}, proxies, 200, "192.30.252.7"},
-		{"somebody through a proxy", "127.0.0.1:1", []string{"198.51.100.1"}, proxies, 403, ""},
-		{"somebody who wrote GitHub before", "127.0.0.1:1", []string{"192.30.252.7, 198.51.100.1"}, proxies, 403, ""},
-		{"somebody who wrote GitHub and a proxy before", "127.0.0.1:1", []string{"192.30.252.7, 10.0.0.1, 198.51.100.1"}, proxies, 403, ""},
-		{"what is no address", "127.0.0.1:1", []string{"192.30.252.7, unknown"}, proxies, 403, ""},
-		{"a proxy that says nothing", "127.0.0.1:1", nil, proxies, 403, ""},
+		{"another client through a proxy", "127.0.0.1:1", []string{"198.51.100.1"}, proxies, 403, ""},
+		{"a client that prepends GitHub's address", "127.0.0.1:1", []string{"192.30.252.7, 198.51.100.1"}, proxies, 403, ""},
+		{"a client that prepends GitHub's and a proxy's address", "127.0.0.1:1", []string{"192.30.252.7, 10.0.0.1, 198.51.100.1"}, proxies, 403, ""},
+		{"an invalid address", "127.0.0.1:1", []string{"192.30.252.7, unknown"}, proxies, 403, ""},
+		{"a proxy without the header", "127.0.0.1:1", nil, proxies, 403, ""},
 		{"no proxies", "127.0.0.1:1", []string{"192.30.252.7"}, nil, 403, ""},
 	} {
 		var counted string
@@ -45,6 +45,6 @@ func TestOnlyProxiesSetTheClientAddress(t *testing.T) {
 	known = nil
 	w := httptest.NewRecorder()
 	if fromGitHub(func() []netip.Prefix { return known }, http.HandlerFunc(alive)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)); w.Code != 200 {
-		t.Errorf("before GitHub has said it: %d", w.Code)
+		t.Errorf("before GitHub's ranges are known: %d", w.Code)
 	}
 }

@@ -119,7 +119,7 @@ func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) s
 	return all, more
 }
 
-// draw makes a chart of dollars, or of tokens without known prices.
+// draw makes a chart of dollars, or of tokens if no price is known.
 func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Time) chart {
 	c := chart{Name: render.Line(name, maxName), Total: spentIn(total), Each: "Days"}
 	value := func(d store.DayUsed) float64 {

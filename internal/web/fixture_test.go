@@ -30,15 +30,15 @@ type site struct {
 	t        *testing.T
 	url      string
 	public   string       // the webhook listener
-	cookie   *http.Cookie // who asks; nil for nobody
+	cookie   *http.Cookie // the signed-in user; nil for none
 	store    *store.Store
 	counters *web.Counters
 	log      *bytes.Buffer
 	data     string       // the data directory
-	running  thread.Lease // of busy
+	running  thread.Lease // busy's
 
 	mu    sync.Mutex
-	clock time.Time // of the store, for appended events
+	clock time.Time // the store's, for appended events
 }
 
 // open serves an empty database; change may replace parts.

@@ -37,9 +37,9 @@ func (s *site) ready() (int, ready) {
 }
 
 func TestFailedDetailLeavesTheServerReady(t *testing.T) {
-	for said, want := range map[string]check{"can be written": {"data_dir", true, "can be written"}, "disk \x1b[31mfull\n": {"data_dir", false, "disk full"}} {
+	for detail, want := range map[string]check{"can be written": {"data_dir", true, "can be written"}, "disk \x1b[31mfull\n": {"data_dir", false, "disk full"}} {
 		s := open(t, func(o *web.Options) {
-			o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return want.OK, said }}}
+			o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return want.OK, detail }}}
 		})
 		code, got := s.ready()
 		if diff := cmp.Diff(ready{true, []check{{"database", true, ""}}, []check{want}}, got); diff != "" || code != http.StatusOK {
@@ -47,7 +47,7 @@ func TestFailedDetailLeavesTheServerReady(t *testing.T) {
 		}
 		healthy := map[bool]string{true: "1", false: "0"}[want.OK]
 		if body := s.page("/metrics"); !strings.Contains(body, "\npawl_healthy{part=\"data_dir\"} "+healthy+"\n") {
-			t.Errorf("the metrics do not say that data_dir is %s", healthy)
+			t.Errorf("the metrics do not show that data_dir is %s", healthy)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestClosedDatabaseIsNotReadyButAlive(t *testing.T) {
 	}
 }
 
-// A hanging disk blocks its writers, whatever the context says.
+// A hanging disk blocks its writers regardless of the context.
 func TestHangingCheckTimesOut(t *testing.T) {
 	t.Parallel() // waits for readyTime twice
 	release, asked := make(chan struct{}), make(chan struct{}, 10)
@@ -96,7 +96,7 @@ func TestHangingCheckTimesOut(t *testing.T) {
 func TestHangingDatabaseIsNotReady(t *testing.T) {
 	t.Parallel() // waits for readyTime
 	s := open(t, nil)
-	// The only writing connection is taken, so the ping times out.
+	// The only writing connection is in use, so the ping times out.
 	conn, err := s.store.DB().Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

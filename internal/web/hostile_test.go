@@ -85,31 +85,31 @@ func TestHostileStringsAreEscaped(t *testing.T) {
 	for _, path := range []string{"/", "/accounts", "/backends", "/threads/evil/x/3"} {
 		page := s.page(path)
 		if strings.Count(page, "<script>") != 1 {
-			t.Errorf("%s holds another script than its own", path)
+			t.Errorf("%s contains a foreign script", path)
 		}
 		if strings.Contains(page, "/var/lib/pawl") {
-			t.Errorf("%s tells where transcripts lie", path)
+			t.Errorf("%s shows the path of transcripts", path)
 		}
 		if !strings.Contains(page, "&lt;script&gt;alert(1)") {
 			t.Errorf("%s does not show the hostile text", path)
 		}
 		if strings.ContainsAny(page, "\x00\x1b\u202e\u202c\u200b\u3164\ufe0f") {
-			t.Errorf("%s holds invisible characters", path)
+			t.Errorf("%s contains invisible characters", path)
 		}
 		for z := html.NewTokenizer(strings.NewReader(page)); z.Next() != html.ErrorToken; {
 			k := z.Token()
 			if k.Type == html.CommentToken {
-				t.Errorf("%s holds the comment %q", path, k.Data)
+				t.Errorf("%s contains the comment %q", path, k.Data)
 			}
 			if k.Type != html.StartTagToken && k.Type != html.SelfClosingTagToken {
 				continue
 			}
 			if !strings.Contains(elements, " "+k.Data+" ") {
-				t.Errorf("%s holds the element %s", path, k)
+				t.Errorf("%s contains the element %s", path, k)
 			}
 			for _, a := range k.Attr {
 				if !strings.Contains(attributes, " "+strings.ToLower(a.Key)+" ") {
-					t.Errorf("%s holds the attribute %s in %s", path, a.Key, k)
+					t.Errorf("%s contains the attribute %s in %s", path, a.Key, k)
 				}
 				if (a.Key == "href" || a.Key == "action" || a.Key == "data-live" || a.Key == "data-older") && !ownAddress.MatchString(a.Val) && !strings.HasPrefix(a.Val, "https://github.com/") {
 					t.Errorf("%s links to %q", path, a.Val)
@@ -132,7 +132,7 @@ func TestHostileLogIsShownAsText(t *testing.T) {
 			t.Errorf("%s: %s, %s", path, answer.Status, answer.Header)
 		}
 		if kind != "text/plain" && (strings.Contains(body, "<img") || strings.Contains(body, "<script>alert") || strings.ContainsAny(body, "\u202e\x1b\u200b") || !strings.Contains(html.UnescapeString(body), "[U+202E]evil[U+202C]")) {
-			t.Errorf("%s holds markup or invisible marks of an agent:\n%s", path, body)
+			t.Errorf("%s contains markup or invisible characters by an agent:\n%s", path, body)
 		}
 		if !strings.HasPrefix(answer.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s: policy %q", path, answer.Header.Get("Content-Security-Policy"))

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// learnt is a learning report of four backends and seven sources.
+// learnt returns a learning report of four backends and seven sources.
 func learnt(context.Context) (solver.LearningReport, error) {
 	arm := func(name string, good, bad float64, n int) learning.Arm {
 		return learning.Arm{Option: policy.Option{Backend: name, Model: name + "-1"}, Posterior: learning.Posterior{Mean: (1 + good) / (2 + good + bad), Weight: 2 + good + bad, N: n}, Rewards: n,
@@ -60,10 +60,10 @@ func TestOneBackendShowsNoSignals(t *testing.T) {
 	})
 	page := s.page("/backends")
 	if !strings.Contains(page, "No run of the last 8 weeks counts as a first try.") {
-		t.Errorf("the page does not say why it has no first tries:\n%s", page)
+		t.Errorf("the page does not explain the missing first tries:\n%s", page)
 	}
 	if !strings.Contains(page, "so there is no choice") || strings.Contains(page, "degraded") || strings.Contains(page, "journal") {
-		t.Errorf("the page says of signals:\n%s", page)
+		t.Errorf("the page shows signals:\n%s", page)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestLearningMetrics(t *testing.T) {
 		}
 	}
 	if strings.Contains(strings.Join(got, "\n"), `pawl_signal_coverage_ratio{source="journal"}`) {
-		t.Error("a source that could not speak has a coverage")
+		t.Error("a source without opportunities has a coverage")
 	}
 }
 

@@ -111,7 +111,7 @@ func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return false
 	}
 	out := http.NewResponseController(w)
-	data, _ := json.Marshal(f.last)                      // always encodes
+	data, _ := json.Marshal(f.last)                      // never fails
 	_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // replaces the deadline of a page
 	_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
 	if err := out.Flush(); err != nil {

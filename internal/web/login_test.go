@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// withGitHub has a login whose code is the user's login; c is the clock of the pages.
+// withGitHub adds a login whose code is the user's login. c is the pages' clock.
 func withGitHub(t *testing.T, c *time.Time, levels map[string]string) func(*web.Options) {
 	t.Helper()
 	token := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func withGitHub(t *testing.T, c *time.Time, levels map[string]string) func(*web.
 	}
 }
 
-// asks goes to GitHub and returns the cookie and the state.
+// asks begins a login and returns the cookie and the state.
 func (s *site) asks(next string) (*http.Cookie, string) {
 	s.t.Helper()
 	answer, body := s.get("/login/github?" + url.Values{"next": {next}}.Encode())
@@ -76,7 +76,7 @@ func TestUsersSeeOnlyReadableRepositories(t *testing.T) {
 	}
 	s.page("/threads/acme/widgets/7")
 	if page := s.page("/"); !strings.Contains(page, "acme/widgets#7") || strings.Contains(page, "gadgets") || strings.Contains(page, "running") && strings.Contains(page, `class="counts"`) || strings.Contains(page, "Account main") {
-		t.Errorf("who is no operator is shown:\n%s", page)
+		t.Errorf("a user who is not an operator sees:\n%s", page)
 	}
 	for _, path := range []string{"/accounts", "/backends"} {
 		if answer, body := s.get(path); answer.StatusCode != http.StatusNotFound || strings.Contains(body, "main") && strings.Contains(body, "usage limit") {
@@ -94,14 +94,14 @@ func TestUsersSeeOnlyReadableRepositories(t *testing.T) {
 			t.Errorf("%s: %s %q", path, answer.Status, body)
 		}
 		if strings.Count(path, "/") == 4 && body != none {
-			t.Errorf("%s differs from what does not exist", path)
+			t.Errorf("%s differs from a missing page", path)
 		}
 	}
 	if answer, body := s.get("/metrics"); answer.StatusCode != http.StatusNotFound || body != "There is nothing here that you may see.\n" {
 		t.Errorf("/metrics: %s %q", answer.Status, body)
 	}
 	if page := s.page("/"); strings.Contains(page, "acme") {
-		t.Errorf("who lost access is shown:\n%s", page)
+		t.Errorf("a user who lost access sees:\n%s", page)
 	}
 	s.signs("ada", "/") // an operator; the case of the login does not matter
 	for _, path := range []string{"/threads/acme/widgets/7", "/metrics"} {
@@ -165,14 +165,14 @@ func TestSignedOutUserMustSignInAgain(t *testing.T) {
 	}
 	data, err := s.store.ReadShared(t.Context(), "signed out")
 	if err != nil || len(data) > 80_000 || strings.Count(string(data), `"at"`) != 1000 {
-		t.Errorf("%d bytes of %d people are kept, %v", len(data), strings.Count(string(data), `"at"`), err)
+		t.Errorf("%d bytes for %d users are stored, %v", len(data), strings.Count(string(data), `"at"`), err)
 	}
 	s.mu.Lock()
 	s.clock = now.Add(17 * time.Hour)
 	s.mu.Unlock()
 	out(3)
 	if data, err = s.store.ReadShared(t.Context(), "signed out"); err != nil || strings.Count(string(data), `"at"`) != 1 {
-		t.Errorf("when all those sessions are over: %s, %v", data, err)
+		t.Errorf("after all those sessions ended: %s, %v", data, err)
 	}
 }
 
@@ -207,8 +207,8 @@ func TestLivePageEndsAtSignOut(t *testing.T) {
 	if err := web.SignOut(t.Context(), s.store, 3); err != nil {
 		t.Fatal(err)
 	}
-	if heard, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(heard), "id: ") { // it would continue for 10 minutes
-		t.Errorf("%q, %v", heard, err)
+	if events, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(events), "id: ") { // it would continue for 10 minutes
+		t.Errorf("%q, %v", events, err)
 	}
 }
 
@@ -251,10 +251,10 @@ func TestLoginWorksOnceInTheBrowserThatBeganIt(t *testing.T) {
 		"no state":                 {begun, "code=bob", http.StatusForbidden},
 		"an empty state":           {&http.Cookie{Name: begun.Name}, "code=bob&state=", http.StatusForbidden},
 		"a made-up cookie":         {&http.Cookie{Name: begun.Name, Value: "e30="}, "code=bob&state=", http.StatusForbidden},
-		"GitHub says no":           {begun, "error=access_denied&error_description=%3Cb%3Eno&state=" + state, http.StatusForbidden},
-		"GitHub knows nobody":      {begun, "code=broken&state=" + state, http.StatusBadGateway},
-		"a session is no login":    {&http.Cookie{Name: begun.Name, Value: s.asOperator().Value}, "code=bob&state=", http.StatusForbidden},
-		"a login that was not one": {begun, "state=" + state, http.StatusForbidden},
+		"GitHub refuses":           {begun, "error=access_denied&error_description=%3Cb%3Eno&state=" + state, http.StatusForbidden},
+		"GitHub names no user":     {begun, "code=broken&state=" + state, http.StatusBadGateway},
+		"a session is not a login": {&http.Cookie{Name: begun.Name, Value: s.asOperator().Value}, "code=bob&state=", http.StatusForbidden},
+		"an invalid login":         {begun, "state=" + state, http.StatusForbidden},
 	} {
 		if answer := comes(c.cookie, c.query); answer.StatusCode != c.status {
 			t.Errorf("%s: %s, want %d", name, answer.Status, c.status)
@@ -276,7 +276,7 @@ func TestForgedSessionsAreRefused(t *testing.T) {
 	s.signs("bob", "/")
 	bob := s.cookie
 	if bob.Value == operator.Value {
-		t.Error("a login kept the session that was there before")
+		t.Error("a login kept the earlier session")
 	}
 	changed := []byte(bob.Value)
 	changed[len(changed)/2] ^= 1
@@ -289,7 +289,7 @@ func TestForgedSessionsAreRefused(t *testing.T) {
 	}
 	for _, secret := range []string{bob.Value, operator.Value} {
 		if strings.Contains(secret, "bob") || strings.Contains(s.log.String(), secret) {
-			t.Error("a session can be read, or is in the log")
+			t.Error("a session is readable, or is in the log")
 		}
 	}
 	public := open(t, func(o *web.Options) {
@@ -322,7 +322,7 @@ func TestLoginLinkWorksOnce(t *testing.T) {
 		r.Header.Set("Origin", origin)
 		answer, body := s.do(r)
 		if policy := answer.Header.Get("Referrer-Policy"); policy != "no-referrer" && policy != "strict-origin" {
-			t.Errorf("%s %s tells others where it was followed: %s", method, path, policy)
+			t.Errorf("%s %s reveals its URL to other sites: %s", method, path, policy)
 		}
 		return [3]any{answer.StatusCode, strings.Contains(body, `<form method="post"><button>Sign in</button>`), len(answer.Cookies())}
 	}
@@ -369,7 +369,7 @@ func TestLoginLinkWorksOnce(t *testing.T) {
 		}
 	}
 	if !strings.Contains(s.log.String(), `"path":"/login/link/"`) {
-		t.Errorf("the log does not say what failed:\n%s", s.log.String())
+		t.Errorf("the log does not name the failure:\n%s", s.log.String())
 	}
 }
 
@@ -400,7 +400,7 @@ func TestLoginRedirectsOnlyToThisSite(t *testing.T) {
 		_, body := s.signs("bob", next)
 		_, at, _ := strings.Cut(body, `content="0; url=`)
 		if at, _, _ = strings.Cut(at, `"`); at != want {
-			t.Errorf("%q leads to %q, want %q", next, at, want)
+			t.Errorf("%q redirects to %q, want %q", next, at, want)
 		}
 	}
 }
@@ -466,7 +466,7 @@ func TestMetricsToken(t *testing.T) {
 	r := none.request("GET", none.url+"/metrics")
 	r.Header.Set("Authorization", "Bearer ")
 	if answer, _ := none.do(r); answer.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a token in the configuration an empty one opens them: %s", answer.Status)
+		t.Errorf("without a configured token, an empty one opens them: %s", answer.Status)
 	}
 }
 

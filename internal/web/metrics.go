@@ -107,6 +107,14 @@ func (s *scrape) queue(ctx context.Context, to numbers) error {
 		to.give("threads", "Threads by state: a step is running, a step is due, or waiting for a time.", float64(n), "state", state)
 	}
 	to.give("attempts_running", "Running attempts on all servers that share the database.", float64(stats.Attempts))
+	waiting, err := s.Store.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	for place, n := range waiting {
+		to.give("attempts_waiting", "Attempts that wait for a free slot or for a server with their labels.", float64(n),
+			"labels", strings.Join(policy.LabelsOf(place), ","))
+	}
 	to.give("queue_age_seconds", "How long the oldest due thread has waited for a step.", stats.QueueAge.Seconds())
 	return nil
 }

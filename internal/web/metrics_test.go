@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 func ours(body string) []string {
@@ -36,6 +37,7 @@ func TestMetricsOfStoreAndNode(t *testing.T) {
 		`pawl_account_used_ratio{account="main",window="7d"} 0.97`,
 		`pawl_attempts_running 1`,
 		`pawl_attempts_total{backend="codex",ending="completed",outcome="unverified"} 2`,
+		`pawl_attempts_waiting{labels=""} 0`,
 		`pawl_breaker_consecutive{account="main",kind="usage_limit"} 3`,
 		`pawl_breaker_open{account="main",kind="usage_limit"} 1`,
 		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,
@@ -111,7 +113,7 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(s.log.String(), "database is closed") {
-		t.Errorf("the log does not say why: %s", s.log)
+		t.Errorf("the log does not name the reason: %s", s.log)
 	}
 }
 
@@ -148,6 +150,29 @@ func TestHostileLabelsLeaveTheMetricsReadable(t *testing.T) {
 	for _, l := range ours(s.page("/metrics")) {
 		if !strings.Contains(l, "} ") && strings.Contains(l, "{") {
 			t.Errorf("broken line %q", l)
+		}
+	}
+}
+
+func TestWaitingAttemptsAreCountedByLabels(t *testing.T) {
+	s := open(t, nil)
+	for n, labels := range [][]string{nil, {"gpu", "arm64"}, {"gpu", "arm64"}} {
+		id := thread.ID{Owner: "acme", Name: "widgets", Number: n + 1}
+		l, err := s.store.Acquire(t.Context(), id, "node")
+		if err == nil {
+			err = s.store.AppendLeased(t.Context(), l, thread.Batch{Place: policy.PlaceOf(labels)})
+		}
+		if err == nil {
+			err = s.store.Release(t.Context(), l, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	body := s.page("/metrics")
+	for _, want := range []string{`pawl_attempts_waiting{labels=""} 1`, `pawl_attempts_waiting{labels="arm64,gpu"} 2`} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("the metrics have no line %s", want)
 		}
 	}
 }

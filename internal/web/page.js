@@ -41,6 +41,9 @@
     if (now.ended) {
       source.close();
       live.querySelector("h2").textContent = "The attempt has ended";
+      const steer = live.querySelector(".steer");
+      // A typed text may still be sent, as feedback. Hiding keeps the form's room: what is being read does not move.
+      if (steer && !steer.elements.text.value) steer.style.visibility = "hidden";
       return;
     }
     set("elapsed", now.elapsed);

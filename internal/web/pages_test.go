@@ -113,7 +113,7 @@ func TestContentSecurityPolicyAllowsTheStyle(t *testing.T) {
 		}
 	}
 	if strings.Contains(body, " style=") || strings.Count(body, "<script") != 1 {
-		t.Error("the page holds a style attribute or another script, which the policy forbids")
+		t.Error("the page contains a style attribute or another script, which the policy forbids")
 	}
 }
 
@@ -167,7 +167,7 @@ func TestLostDatabaseShowsNoDetails(t *testing.T) {
 		}
 	}
 	if !strings.Contains(s.log.String(), "sql: database is closed") {
-		t.Errorf("the log does not say why: %s", s.log)
+		t.Errorf("the log does not name the reason: %s", s.log)
 	}
 }
 

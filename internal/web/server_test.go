@@ -24,11 +24,11 @@ func TestTimeoutsCutSlowClientsAndAllowLargeWebhooks(t *testing.T) {
 	s := Server(http.NotFoundHandler())
 	switch {
 	case s.ReadHeaderTimeout <= 0, s.IdleTimeout <= 0, s.MaxHeaderBytes <= 0:
-		t.Errorf("an unbounded server: %+v", s)
+		t.Errorf("a server without timeouts: %+v", s)
 	case s.ReadTimeout < 10*time.Second: // GitHub's own timeout
-		t.Errorf("a webhook of 25 MiB has only %s", s.ReadTimeout)
+		t.Errorf("a webhook of 25 MiB gets only %s", s.ReadTimeout)
 	case s.WriteTimeout <= s.ReadTimeout+pageTime:
-		t.Errorf("an answer after a slow request has no time: %s", s.WriteTimeout)
+		t.Errorf("an answer after a slow request gets too little time: %s", s.WriteTimeout)
 	}
 }
 
@@ -111,24 +111,24 @@ func TestButtonsNeedPermissionAndPawlsOwnPages(t *testing.T) {
 		header              map[string]string
 		want                int
 	}{
-		"who may write":               {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "same-origin"}, http.StatusSeeOther},
-		"an old browser":              {"POST", retry, "ada", map[string]string{"Origin": "https://pawl.example"}, http.StatusSeeOther},
-		"behind a proxy":              {"POST", retry, "ada", map[string]string{"Origin": "https://pawl.example", "Host": "127.0.0.1:8081"}, http.StatusSeeOther},
-		"an operator":                 {"POST", shut, "carol", nil, http.StatusSeeOther},
-		"an operator on a thread":     {"POST", retry, "carol", nil, http.StatusSeeOther},
-		"by a link":                   {"POST", shut, "", nil, http.StatusSeeOther},
-		"who may read":                {"POST", retry, "bob", nil, http.StatusNotFound},
-		"a stranger":                  {"POST", retry, "mallory", nil, http.StatusNotFound},
-		"a writer on the server":      {"POST", shut, "ada", nil, http.StatusNotFound},
-		"GitHub is away":              {"POST", "/threads/acme/away/7/retry", "ada", nil, http.StatusServiceUnavailable},
-		"a name that is none":         {"POST", "/threads/acme/..%2fx/7/retry", "ada", nil, http.StatusNotFound},
-		"from another page":           {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
-		"from another host of ours":   {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
-		"from another origin":         {"POST", retry, "ada", map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden},
-		"from a page without one":     {"POST", retry, "ada", map[string]string{"Origin": "null"}, http.StatusForbidden},
-		"under another name":          {"POST", retry, "ada", map[string]string{"Host": "evil.example"}, http.StatusMisdirectedRequest},
-		"by a link in a page":         {"GET", retry, "ada", nil, http.StatusMethodNotAllowed},
-		"by a form that overrides it": {"GET", retry + "?_method=POST", "ada", map[string]string{"X-HTTP-Method-Override": "POST"}, http.StatusMethodNotAllowed},
+		"a user with write permission":  {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "same-origin"}, http.StatusSeeOther},
+		"an old browser":                {"POST", retry, "ada", map[string]string{"Origin": "https://pawl.example"}, http.StatusSeeOther},
+		"behind a proxy":                {"POST", retry, "ada", map[string]string{"Origin": "https://pawl.example", "Host": "127.0.0.1:8081"}, http.StatusSeeOther},
+		"an operator":                   {"POST", shut, "carol", nil, http.StatusSeeOther},
+		"an operator on a thread":       {"POST", retry, "carol", nil, http.StatusSeeOther},
+		"by a link":                     {"POST", shut, "", nil, http.StatusSeeOther},
+		"a user with read permission":   {"POST", retry, "bob", nil, http.StatusNotFound},
+		"a stranger":                    {"POST", retry, "mallory", nil, http.StatusNotFound},
+		"a writer on the server":        {"POST", shut, "ada", nil, http.StatusNotFound},
+		"GitHub is down":                {"POST", "/threads/acme/away/7/retry", "ada", nil, http.StatusServiceUnavailable},
+		"an invalid name":               {"POST", "/threads/acme/..%2fx/7/retry", "ada", nil, http.StatusNotFound},
+		"from another page":             {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"from another of our hosts":     {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"from another origin":           {"POST", retry, "ada", map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden},
+		"from a page without an origin": {"POST", retry, "ada", map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"under another name":            {"POST", retry, "ada", map[string]string{"Host": "evil.example"}, http.StatusMisdirectedRequest},
+		"by a link in a page":           {"GET", retry, "ada", nil, http.StatusMethodNotAllowed},
+		"by a form that overrides it":   {"GET", retry + "?_method=POST", "ada", map[string]string{"X-HTTP-Method-Override": "POST"}, http.StatusMethodNotAllowed},
 	} {
 		done = ""
 		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
@@ -150,7 +150,7 @@ func TestButtonsNeedPermissionAndPawlsOwnPages(t *testing.T) {
 		}
 	}
 	if !strings.Contains(log.String(), `"by":"ada","path":"/threads/acme/widgets/7/retry","message":"a user pressed a button"`) {
-		t.Errorf("the log does not say who acted: %s", &log)
+		t.Errorf("the log does not name the user: %s", &log)
 	}
 	w := httptest.NewRecorder()
 	site.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "https://pawl.example"+retry, nil))
@@ -173,7 +173,7 @@ func TestRequestWaitsUntilItsClientLeaves(t *testing.T) {
 	<-inside
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	ask(gone) // returns although nobody leaves
+	ask(gone) // returns although no client disconnects
 	go func() { ask(t.Context()); close(second) }()
 	leave <- struct{}{}
 	<-first

@@ -138,7 +138,7 @@ func SignOut(ctx context.Context, s *store.Store, user int64) error {
 			out.All = out.People[first].N
 			delete(out.People, first)
 		}
-		next, _ := json.Marshal(out) // always encodes
+		next, _ := json.Marshal(out) // never fails
 		return next
 	})
 }
@@ -205,7 +205,7 @@ func useLinks(ctx context.Context, s *store.Store, f func(now time.Time, links m
 		if changed = f(now, links); !changed {
 			return nil
 		}
-		next, _ := json.Marshal(links) // always encodes
+		next, _ := json.Marshal(links) // never fails
 		return next
 	})
 	return changed && err == nil, err

@@ -33,7 +33,8 @@ type threadData struct {
 	Verdicts      []verdict
 	Runs          []run
 	EarlierItems  int
-	Live          *tail // of the running attempt, or nil
+	Live          *tail       // end of the running attempt's log, or nil
+	Steer         *steerField // nil without a running attempt
 	Elapsed, Used string
 	Seq           int64 // last event
 	Buttons       []button
@@ -128,11 +129,15 @@ func (p *pages) readThread(ctx context.Context, r *http.Request, t thread.ID) (t
 	}
 	d.View, d.Verdicts = f, verdicts(f)
 	d.Runs, d.EarlierItems = timeline(events, state, f)
+	cannot := p.barred(ctx, who(r), t)
 	if a, running := state.Running(); running {
+		if !a.NoAgent {
+			d.Steer = steerFieldOf(a, cannot)
+		}
 		live := p.tailOf(t, a.Started, 0)
 		d.Live, d.Elapsed, d.Used = &live, render.Span(d.Now.Sub(a.At)), p.spentSoFar(ctx, t, a.N)
 	}
-	d.Buttons, err = p.buttonsOf(ctx, who(r), t, state)
+	d.Buttons, err = p.buttonsOf(ctx, t, state, cannot)
 	return d, err
 }
 
@@ -174,6 +179,8 @@ var shown = map[thread.Kind]string{
 	thread.KindPublished:    "attempt:n",
 	thread.KindAttemptEnded: "attempt:n ending outcome detail reasons pushed:[@this].#(pushed==true).commit exit limit:limit.message resets:limit.resets_at",
 	thread.KindChecked:      "commit:sha checks:checks.#.name classes:checks.#.class reasons:checks.#.reason",
+	thread.KindSteered:      "attempt:n events:seqs",
+	thread.KindWatched:      "rounds refused commit:sha round lacks",
 	thread.KindUnfinished:   "attempt:n orderly backend commit session times",
 	thread.KindActStarted:   "act:key url note",
 	thread.KindActDone:      "act:key url note",

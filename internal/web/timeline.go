@@ -57,7 +57,7 @@ func timeline(events []thread.Event, s thread.State, f checkrun.View) (runs []ru
 	begun := runsBegan(events)
 	earlier = max(0, len(all)-maxItems)
 	for _, it := range all[:len(all)-earlier] {
-		n, _ := slices.BinarySearch(begun, it.seq+1) // runs begun by then
+		n, _ := slices.BinarySearch(begun, it.seq+1) // number of runs begun before the item
 		if last := len(runs) - 1; last < 0 || runs[last].N != n {
 			runs = append(runs, run{N: n})
 		}
@@ -117,7 +117,7 @@ func remarks(s thread.State) (all []item) {
 	return all
 }
 
-// decisions returns decisions that did not begin an attempt.
+// decisions returns decisions that began no attempt, changes of the thread, and opened pull requests.
 func decisions(events []thread.Event, f checkrun.View) (all []item) {
 	for _, e := range events {
 		switch e.Kind {

@@ -59,6 +59,6 @@ func TestThreadSearch(t *testing.T) {
 		t.Error("a search that finds nothing lists something")
 	}
 	if page := s.page("/?page=999999"); !strings.Contains(page, "No thread matches") {
-		t.Error("a page behind the last one lists something")
+		t.Error("a page after the last one lists something")
 	}
 }

@@ -17,33 +17,32 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// In the arena, tireless bots play against one server for two days of virtual time, each in
-// its own repository. A bot sees only GitHub, and repeats its act until Pawl starts no more
-// attempts. Pawl's attempts and writes in that repository must stay within the bot's bound.
-// `make arena` plays all bots and prints a table.
+// In the arena, bots play against one server for two days of virtual time, each in its own repository. A bot sees only
+// GitHub, and repeats its act until Pawl starts no more attempts. The number of Pawl's attempts and writes in that
+// repository must not exceed the bot's bound. `make arena` plays all bots and prints a table.
 
 var whole = flag.Bool("arena", false, "play all bots of the arena, and print the results")
 
 // bot is one opponent.
 type bot struct {
 	name, does string
-	files      map[string]string // of its repository, in addition to the usual ones
+	files      map[string]string // additional files of its repository
 	agent      string            // the agent's shell script; empty for newAgent
-	begins     func(*seat)       // starts the work; nil: a user asks for an issue, and Pawl opens a pull request
-	acts       func(*seat)       // acts once; called repeatedly
-	every      time.Duration     // between two acts; 0: as soon as Pawl is idle
+	begins     func(*seat)       // starts the work; if nil, a user asks for an issue, and Pawl opens a pull request
+	acts       func(*seat)       // does the bot's act once; called repeatedly
+	every      time.Duration     // the time between two acts; if 0, the bot acts as soon as Pawl is idle
 	bound      bound
 }
 
 // bound limits Pawl's reaction to a bot in two days.
 type bound struct {
-	attempts int // in its repository, including the first, which a user asked for
+	attempts int // attempts in the bot's repository, including the first, which a user asked for
 	threads  int // threads with attempts; 0 means 1
-	writes   int // of Pawl to GitHub; 0 means shownBy for each attempt, and moreWrites
+	writes   int // Pawl's writes to GitHub; 0 means shownBy for each attempt, and moreWrites
 	why      string
 }
 
-// shownBy limits the writes that report an attempt; moreWrites limits Pawl's other writes.
+// shownBy limits the writes that report one attempt. moreWrites limits Pawl's other writes.
 const shownBy, moreWrites = 15, 10
 
 // seat is a bot in play, with its state.
@@ -52,14 +51,14 @@ type seat struct {
 	*bot
 	repo        string
 	issue, pull int
-	round       int // of its acts, from 1
-	sent        int // its acts, in GitHub events
+	round       int // the number of the current act, from 1
+	sent        int // the number of GitHub events that its acts caused
 	memory      map[string]int64
 
-	next         time.Time // of its next act
-	quiet        int       // acts in a row of which no attempt came
-	last, writes int       // attempts, and writes of Pawl, so far
-	today        [2]int    // attempts by days
+	next         time.Time // the time of its next act
+	quiet        int       // the number of acts in a row that caused no attempt
+	last, writes int       // the number of attempts, and of Pawl's writes, so far
+	today        [2]int    // the number of attempts on each day
 }
 
 // arena is a server with the bots that play against it.
@@ -100,8 +99,8 @@ post() { curl -sSf -o /dev/null -H "Authorization: Bearer %[2]s" -d "$2" "%[1]s/
 // newAgent adds a new file each time, so that no attempt resembles the previous one.
 const newAgent = `head -c 90 /dev/urandom | base64 > "file$n.txt"; echo "I added file$n.txt."`
 
-// newArena starts a server for these bots and starts the work. perRepository and perThread
-// limit the attempts a day.
+// newArena starts a server for these bots and starts the bots' work. perRepository and perThread are the daily limits of
+// attempts.
 func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 	t.Helper()
 	a := &arena{stage: newStage(t, fmt.Sprintf(settings, perRepository, perThread))}
@@ -112,6 +111,7 @@ func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 	a.must(a.World.AddBot(other, 78))
 	a.World.AddOtherApp("ci", 4001)
 	a.World.AddOtherApp("lint", 4002)
+	a.World.AddOtherApp("github-actions", 15368)
 	a.begin()
 	for i := range bots {
 		s := &seat{arena: a, bot: &bots[i], repo: bots[i].name + "/widgets", memory: map[string]int64{}, next: a.ahead.now()}
@@ -141,7 +141,7 @@ func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 	return a
 }
 
-// asks opens an issue as a user who asks Pawl to solve it.
+// asks opens an issue and comments /pawl solve as a user.
 func (s *seat) asks(title, body string) {
 	var err error
 	s.issue, err = s.World.OpenIssue(s.repo, writer, title, body)
@@ -158,26 +158,26 @@ func (a *arena) play() {
 			for s.quiet = 0; s.every > 0 && !s.next.After(a.ahead.now()); s.next = s.next.Add(s.every) {
 			}
 		}
-		for a.rest(day); a.act() || a.wait(); a.rest(day) {
+		for a.awaitIdle(day); a.act() || a.wait(); a.awaitIdle(day) {
 		}
 		a.reach(a.ahead.now().Add(policy.Day + time.Hour))
 	}
 }
 
-// rest waits until the server is idle at the current time, and counts its attempts and writes.
-func (a *arena) rest(day int) {
+// awaitIdle waits until the server is idle at the current time, and counts its attempts and writes.
+func (a *arena) awaitIdle(day int) {
 	a.t.Helper()
 	before := -1
-	a.await("the server's rest", func() bool {
+	a.await("the server to be idle", func() bool {
 		a.must(a.World.WaitDelivered(a.t.Context()))
 		st, err := a.store.Stats(a.t.Context())
 		a.must(err)
-		var leased int // by whatever clock
+		var leased int // also counts expired leases
 		a.must(a.store.DB().QueryRowContext(a.t.Context(), "SELECT count(*) FROM threads WHERE lease_until > 0").Scan(&leased))
 		sent := strings.Count(a.attempts(), "\n") + len(a.World.Requests())
-		rests := sent == before && st.Deliveries[thread.Received] == 0 && st.Queued == 0 && leased == 0
+		idle := sent == before && st.Deliveries[thread.Received]+st.Queued+leased == 0
 		before = sent
-		return rests
+		return idle
 	})
 	made := a.attempts()
 	for _, s := range a.seats {
@@ -201,15 +201,15 @@ func (a *arena) rest(day int) {
 	a.World.ResetCalls()
 }
 
-// act lets every due bot act, and reports whether one did. While a thread of a bot's
-// repository waits for a time, the bot waits, too.
+// act lets every due bot act, and reports whether a bot acted. While a thread in a bot's repository waits for a time, the
+// bot waits, too.
 func (a *arena) act() (acted bool) {
 	waits := a.waits()
 	for _, s := range a.seats {
-		if s.rests() || s.next.After(a.ahead.now()) || waits[s.repo].After(time.Time{}) {
+		if s.doneToday() || s.next.After(a.ahead.now()) || waits[s.repo].After(time.Time{}) {
 			continue
 		}
-		if !acted { // acts are at least a second apart
+		if !acted { // two rounds of acts are at least a second apart
 			a.reach(a.ahead.now().Add(time.Second))
 		}
 		acted = true
@@ -221,8 +221,8 @@ func (a *arena) act() (acted bool) {
 	return acted
 }
 
-// rests reports whether the bot is done for today: its acts have no effect, or exceeded the bound.
-func (s *seat) rests() bool {
+// doneToday reports whether the bot is done for today: it has no acts, its acts have no effect, or Pawl exceeded the bound.
+func (s *seat) doneToday() bool {
 	return s.acts == nil || s.quiet >= tireless || s.last > s.bound.attempts
 }
 
@@ -262,7 +262,7 @@ func (a *arena) wait() bool {
 		sooner(at)
 	}
 	for _, s := range a.seats {
-		if !s.rests() && waits[s.repo].IsZero() {
+		if !s.doneToday() && waits[s.repo].IsZero() {
 			sooner(s.next)
 		}
 	}
@@ -283,8 +283,7 @@ func (s *seat) threads() (list []string) {
 	return list
 }
 
-// judged counts the events that Pawl recorded in the bot's repository, except its own and
-// the first request.
+// judged counts the events that Pawl recorded in the bot's repository, except Pawl's own events and the first request.
 func (s *seat) judged() (n int) {
 	rows, err := s.store.Threads(s.t.Context(), 10_000)
 	s.must(err)
@@ -312,7 +311,7 @@ func (a *arena) check() (table []string) {
 		b.threads, b.writes = max(b.threads, 1), cmp.Or(b.writes, shownBy*b.attempts+moreWrites)
 		met := s.last <= b.attempts && threads <= b.threads && s.writes <= b.writes
 		if !met {
-			a.t.Errorf("%s (%s): %d attempts on %d threads, %d writes; its bound is %d on %d, %d writes: %s",
+			a.t.Errorf("%s (%s): %d attempts on %d threads, %d writes; the bound is %d attempts on %d threads, %d writes: %s",
 				s.name, s.does, s.last, threads, s.writes, b.attempts, b.threads, b.writes, b.why)
 		}
 		if met && (s.acts != nil && s.sent < tireless || judged < 1 && s.last < 2) {
@@ -337,7 +336,7 @@ func (s *seat) thread(n int) thread.ID {
 	return thread.ID{Owner: owner, Name: name, Number: n}
 }
 
-// The acts of bots. Each causes at least one event at GitHub.
+// The acts of bots. Each act causes at least one event on GitHub.
 
 func (s *seat) did(err error) {
 	s.t.Helper()
@@ -345,7 +344,7 @@ func (s *seat) did(err error) {
 	s.sent++
 }
 
-// says comments, and returns the comment's id.
+// says writes a comment and returns the comment's id.
 func (s *seat) says(on int, who, text string) int64 {
 	s.t.Helper()
 	id, err := s.World.Comment(s.repo, on, who, text)
@@ -378,7 +377,7 @@ func (s *seat) reports(app string, c fakegithub.CheckResult) {
 	s.did(err)
 }
 
-// button returns the check run pawl on the head, and whether it has a button.
+// button returns the check run pawl on the head commit, and whether it has the button.
 func (s *seat) button(id string) (run fakegithub.CheckRun, has bool) {
 	for _, c := range s.World.CheckRuns(s.repo) {
 		if c.App == "pawl" && c.Name == "pawl" && c.SHA == s.head() {
@@ -398,7 +397,7 @@ func (s *seat) pawls(n int) (all []fakegithub.Comment) {
 	return all
 }
 
-// words returns a request in new words.
+// words returns a request in words that the bot has not used before.
 func (s *seat) words() string { return sentence(s.round) }
 
 func sentence(n int) string {

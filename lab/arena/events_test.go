@@ -8,29 +8,29 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-const ladder = "3 attempts for failing checks of others alone"
+const ladder = "3 attempts for failing checks of other apps"
 
 // editors are bots that change titles and descriptions.
 var editors = []bot{
 	{name: "stamper", does: "a script writes the time into the description",
 		acts:  func(s *seat) { s.describes("Updated: " + s.ahead.now().UTC().Format(time.RFC3339)) },
 		bound: bound{attempts: 2, why: "the line is new once; " + moves}},
-	{name: "viewer", does: "a script counts in the description",
+	{name: "viewer", does: "a script updates a counter in the description",
 		acts:  func(s *seat) { s.describes(fmt.Sprintf("Views: %d", s.round)) },
-		bound: bound{attempts: 2, why: "a number that changes once may be a wish; " + moves}},
+		bound: bound{attempts: 2, why: "a number that changes once may be a user's edit; " + moves}},
 	{name: "hasher", does: "a script writes the last build into the description",
 		acts:  func(s *seat) { s.describes(fmt.Sprintf("Build: 5a1e%08x", uint32(s.round)*2654435761)) },
 		bound: bound{attempts: 2, why: "the line is new once; " + moves}},
-	{name: "ticker", does: "a script ticks a box to and fro",
+	{name: "ticker", does: "a script ticks and unticks a box",
 		acts:  func(s *seat) { s.describes([]string{"- [ ] done", "- [x] done"}[s.round%2]) },
 		bound: bound{attempts: 2, why: "the line is new once; " + moves}},
-	{name: "flipper", does: "a script changes the description to and fro",
+	{name: "flipper", does: "a script switches the description between two texts",
 		acts:  func(s *seat) { s.describes([]string{"Take the first way.", "Take the second way."}[s.round%2]) },
 		bound: bound{attempts: 3, why: "each of two texts counts once"}},
 	{name: "novelist", does: "a user's script adds a sentence to the description",
 		acts:  func(s *seat) { s.describes(s.words()) },
 		bound: bound{attempts: 6, why: five}},
-	{name: "retitler", does: "a script changes the title and who is assigned",
+	{name: "retitler", does: "a script changes the title and the assignee",
 		acts: func(s *seat) {
 			s.did(s.World.EditTitle(s.repo, s.issue, writer, s.words()))
 			s.did(s.World.TouchIssue(s.repo, s.issue, writer))
@@ -44,7 +44,7 @@ var checkers = []bot{
 	{name: "breaker", does: "a check fails again after each push",
 		acts:  func(s *seat) { s.fails("ci", "build", "The build failed: wheel.go:3: undefined: spring.") },
 		bound: bound{attempts: 4, why: ladder}},
-	{name: "inventor", does: "another check of another App fails each time, with other annotations",
+	{name: "inventor", does: "a new check of another App fails each time, with new annotations",
 		acts: func(s *seat) {
 			s.fails([]string{"ci", "lint"}[s.round%2], "job "+s.words(), "", fakegithub.CheckAnnotation{Path: "a.txt", Line: 1, Message: s.words()})
 		},
@@ -59,12 +59,12 @@ var checkers = []bot{
 			s.fails("ci", "build", "A test failed: "+s.words())
 		},
 		bound: bound{attempts: 6, why: five}},
-	{name: "unpaid", does: "jobs are not started, as nobody paid",
+	{name: "unpaid", does: "jobs do not start because the account was not paid",
 		acts: func(s *seat) {
 			s.fails("ci", fmt.Sprint("job ", s.round), "", fakegithub.CheckAnnotation{Path: ".github", Line: 1,
 				Message: "The job was not started because recent account payments have failed or your spending limit needs to be increased. Please check the 'Billing & plans' section in your settings"})
 		},
-		bound: bound{attempts: 1, why: "it lies outside of the work"}},
+		bound: bound{attempts: 1, why: "the cause is outside the change"}},
 	{name: "rerunner", does: "a script re-runs Pawl's check run",
 		acts: func(s *seat) {
 			run, _ := s.button("")

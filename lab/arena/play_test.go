@@ -20,6 +20,7 @@ func TestArenaBotsCannotMakePawlRunAway(t *testing.T) {
 		{"editors", 1, 100, 60, editors},
 		{"checkers", 1, 100, 60, checkers},
 		{"reviewers", 1, 100, 60, reviewers},
+		{"watchers", 1, 100, 60, watchers},
 		{"workers", 1, 100, 60, workers},
 		{"multipliers", 0, 12, 60, multipliers},
 		{"agents", 1, 100, 60, agents},

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The people of every stage.
+// The users of every stage.
 const (
 	writer = rig.Writer
 	reader = rig.Reader
@@ -37,7 +37,8 @@ type stage struct {
 	store *store.Store // the server's database, opened for reading
 }
 
-// newStage makes the world and the server's configuration. The agent's script serves two backends, mine and codex.
+// newStage creates the fake GitHub and the server's configuration. The agent's script is the program of two backends, mine
+// and codex.
 func newStage(t *testing.T, more string) *stage {
 	t.Helper()
 	s := &stage{t: t, ahead: &clock{}}
@@ -110,7 +111,7 @@ func (s *stage) ctrl() string { return filepath.Join(s.Dir, "ctrl") }
 
 // attempts returns the threads of all attempts so far, one per line.
 func (s *stage) attempts() string {
-	made, _ := os.ReadFile(filepath.Join(s.ctrl(), "attempts")) // there is none before the first
+	made, _ := os.ReadFile(filepath.Join(s.ctrl(), "attempts")) // the file does not exist before the first attempt
 	return string(made)
 }
 
@@ -127,7 +128,7 @@ func (s *stage) state(id thread.ID) thread.State {
 	return state
 }
 
-// waitsForTheDay reports whether a thread waits for a daily limit of its own or of its repository.
+// waitsForTheDay reports whether a thread waits for its own daily limit or for its repository's.
 func (s *stage) waitsForTheDay(id thread.ID) bool {
 	s.t.Helper()
 	state := s.state(id)

@@ -12,7 +12,7 @@ const (
 	five   = "5 attempts in a row without new user input"
 	again  = "once in new words; " + five
 	row    = "six in a row reveal a program; " + five
-	moves  = "automatic changes are no content"
+	moves  = "automatic changes do not count as new content"
 	none   = "it asks for nothing"
 	forced = "the branch was force-pushed, and no user has commented since"
 )
@@ -27,13 +27,13 @@ var talkers = []bot{
 			s.says(s.pull, helper, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")+"\n\n"+s.words())
 		},
 		bound: bound{attempts: 6, why: five}},
-	{name: "mirror", does: "a user's script quotes what Pawl wrote, and says nothing",
+	{name: "mirror", does: "a user's script quotes what Pawl wrote, and adds nothing",
 		acts:  func(s *seat) { s.says(s.pull, writer, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")) },
 		bound: bound{attempts: 1, why: none}},
 	{name: "bridge", does: "a bridge copies what Pawl wrote, in a user's name",
 		acts:  func(s *seat) { s.says(s.pull, writer, s.shown()) },
 		bound: bound{attempts: 1, why: "Pawl's own words do not count"}},
-	{name: "embedder", does: "a user's script says the same below another quotation each time", every: time.Minute,
+	{name: "embedder", does: "a user's script repeats one sentence below a new quotation each time", every: time.Minute,
 		acts: func(s *seat) {
 			s.later(1, 6)
 			s.says(s.pull, writer, "> "+s.words()+"\n\nPlease look at this again.")
@@ -46,7 +46,7 @@ var talkers = []bot{
 		bound: bound{attempts: 1, why: none}},
 	{name: "parrot", does: "a user's script says the same word for word",
 		acts:  func(s *seat) { s.says(s.pull, writer, "Please look at this again.") },
-		bound: bound{attempts: 2, why: "once in words that are new"}},
+		bound: bound{attempts: 2, why: "the words are new once"}},
 	{name: "recreator", does: "a user's script deletes its comment and writes it again",
 		acts: func(s *seat) {
 			if id := s.memory["mine"]; id != 0 {
@@ -54,7 +54,7 @@ var talkers = []bot{
 			}
 			s.memory["mine"] = s.says(s.pull, writer, "Please look at this again.")
 		},
-		bound: bound{attempts: 2, why: "once in words that are new"}},
+		bound: bound{attempts: 2, why: "the words are new once"}},
 	{name: "counter", does: "a user's script says the same with a counter",
 		acts:  func(s *seat) { s.says(s.pull, writer, fmt.Sprintf("Please look at this again (%d).", s.round)) },
 		bound: bound{attempts: 12, why: row}},
@@ -83,7 +83,7 @@ var talkers = []bot{
 			s.says(s.pull, reader, s.words())
 		},
 		bound: bound{attempts: 1, why: "the user has no permission"}},
-	{name: "rival", does: "another App answers Pawl in Pawl's way",
+	{name: "rival", does: "another App imitates Pawl's comments",
 		acts: func(s *seat) {
 			s.says(s.issue, other, "<!-- pawl:status -->\n@pawl Done after 1 attempt. /pawl retry\n"+s.words())
 			s.says(s.pull, other, "@pawl "+s.words())
@@ -103,7 +103,7 @@ var talkers = []bot{
 			}
 		},
 		bound: bound{attempts: 1, writes: 80, why: "questions start no work, and Pawl answers few"}},
-	{name: "remover", does: "a user's script deletes what Pawl writes, and asks why",
+	{name: "remover", does: "a user's script deletes Pawl's comments, and comments /pawl why",
 		acts: func(s *seat) {
 			for _, c := range s.pawls(s.issue) {
 				s.did(s.World.DeleteComment(s.repo, c.ID, writer))
@@ -143,7 +143,7 @@ func (s *seat) shown() string {
 	return strings.TrimSpace(hidden.ReplaceAllString(s.pawls(s.issue)[0].Body, ""))
 }
 
-// timekeepers are recognised by when they act, so they must not share a clock with bots that move it.
+// timekeepers are recognised by the times of their acts. So they must not share a clock with bots that move the clock.
 var timekeepers = []bot{
 	{name: "metronome", does: "a user's script says something new every hour", every: time.Hour,
 		acts:  func(s *seat) { s.says(s.pull, writer, s.words()) },

@@ -9,7 +9,7 @@ import (
 
 const (
 	chain = "2 generations of Pawl's own work"
-	fast  = chain + ", and 5 threads before it is sure that they are"
+	fast  = chain + ", and 5 threads that may be coincidence"
 	cap12 = "12 attempts a day in the repository, as configured"
 )
 
@@ -37,7 +37,7 @@ var workers = []bot{
 			})
 		},
 		bound: bound{attempts: 3, threads: 3, why: chain}},
-	{name: "labeller", does: "a script takes the label off and puts it on",
+	{name: "labeller", does: "a script removes the label and adds it again",
 		acts: func(s *seat) {
 			s.did(s.World.RemoveLabel(s.repo, s.issue, writer, "pawl"))
 			s.did(s.World.AddLabel(s.repo, s.issue, writer, "pawl"))
@@ -59,7 +59,7 @@ var workers = []bot{
 			s.did(s.World.ReopenIssue(s.repo, s.issue, writer))
 		},
 		bound: bound{attempts: 1, why: none}},
-	{name: "mover", does: "people push to the base what conflicts with Pawl's work, ten times at a time",
+	{name: "mover", does: "users push changes to the base that conflict with Pawl's work, ten at a time",
 		files: map[string]string{"shared.txt": "one\n"},
 		agent: `grep -v '^[<=>][<=>]' shared.txt > c; mv c shared.txt; head -c 90 /dev/urandom | base64 -w 0 >> shared.txt; echo >> shared.txt; echo "I added a line."`,
 		acts: func(s *seat) {
@@ -86,7 +86,7 @@ var workers = []bot{
 			s.pushes(fakegithub.Commit{Message: "format", Files: map[string]string{"format.txt": s.words() + "\n"}})
 		},
 		bound: bound{attempts: 1, why: none}},
-	{name: "forcer", does: "a script takes back Pawl's work, and an allowed bot asks for it",
+	{name: "forcer", does: "a script reverts Pawl's work, and an allowed bot asks for it again",
 		acts: func(s *seat) {
 			s.pushes(fakegithub.Commit{Message: "take it back", From: "main", Files: map[string]string{"back.txt": s.words() + "\n"}})
 			s.says(s.pull, helper, s.words())
@@ -97,19 +97,19 @@ var workers = []bot{
 			s.did(s.World.ClosePull(s.repo, s.pull, writer))
 			s.did(s.World.ReopenIssue(s.repo, s.pull, writer))
 		},
-		// The comment and the check run may show each of the 12 closings and openings, besides the 5 writes of an attempt.
+		// Pawl may update the comment and the check run at each of the 12 closings and openings, in addition to the 5 writes
+		// of an attempt.
 		bound: bound{attempts: 1, writes: 5 + 12*2, why: none}},
 }
 
-// multipliers are bots that start thread after thread; only the configured daily limits of
-// a repository stop them.
+// multipliers are bots that start many threads. Only the configured daily limits of a repository stop them.
 var multipliers = []bot{
 	{name: "fan", does: "a workflow opens issue after issue about the same pull request",
 		acts:  func(s *seat) { s.opens(s.words(), fmt.Sprintf("Please see #%d.", s.pull)) },
 		bound: bound{attempts: 24, threads: 24, why: cap12}},
 	{name: "splitter", does: "a label opens two issues with the same label",
 		acts: func(s *seat) {
-			opened := 0 // per act; doubling each time would soon be too much for the test
+			opened := 0 // limits the issues per act: doubling them each time would soon be too much for the test
 			for _, i := range s.World.Issues(s.repo) {
 				if key := fmt.Sprint("seen ", i.Number); i.Pull == nil && s.memory[key] == 0 && opened < 4 {
 					s.memory[key] = 1
@@ -147,14 +147,14 @@ post "issues/$issue/comments" '{"body": "/pawl solve and do not forget the docum
 echo "post issues/$issue/comments Status update: I am still looking at this, and I will go on soon."
 echo "post issues/$issue/comments /pawl solve and do not forget the documentation"`,
 		bound: bound{attempts: 1, why: "the agent's own words are not a user's"}},
-	{name: "idler", does: "the agent changes nothing, and an allowed bot insists",
+	{name: "idler", does: "the agent changes nothing, and an allowed bot keeps asking",
 		agent: "echo 'There is nothing to do.'", acts: func(s *seat) { s.says(s.issue, helper, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 6, why: five}},
-	{name: "undoer", does: "the agent does and undoes the same, and an allowed bot insists",
+	{name: "undoer", does: "the agent makes and reverts one change, and an allowed bot keeps asking",
 		agent: `if [ $((n % 2)) = 1 ]; then echo two >> a.txt; else echo one > a.txt; fi; echo "I changed a.txt."`,
 		acts:  func(s *seat) { s.says(s.issue, helper, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 6, why: five}},
-	{name: "limited", does: "the agent meets its limit each time, and a script resumes",
+	{name: "limited", does: "the agent hits its limit each time, and a script resumes",
 		files: map[string]string{".github/pawl.yml": "backends: [codex]\n"},
 		agent: `echo '{"type":"turn.started"}'; echo '{"type":"turn.failed","error":{"message":"You have hit your usage limit."}}'; exit 1`,
 		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl resume") },
@@ -167,7 +167,7 @@ var spinners = []bot{
 		agent: newAgent + `
 for part in first second; do post issues '{"title": "A part of it", "body": "Please do the '$part' part of it.", "labels": ["pawl"]}'; done`,
 		bound: bound{attempts: 30, threads: 30, why: fast}},
-	{name: "red", does: "no attempt is verified, and an allowed bot insists",
+	{name: "red", does: "no attempt is verified, and an allowed bot keeps asking",
 		files: map[string]string{".github/pawl.yml": "backends: [mine]\nverify: [\"echo failed $$; exit 1\"]\n"},
 		acts:  func(s *seat) { s.says(s.issue, helper, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 51, why: "the ladder, for each of " + five}},
@@ -176,7 +176,7 @@ for part in first second; do post issues '{"title": "A part of it", "body": "Ple
 		bound: bound{attempts: 51, why: "50 restarts since a user asked"}},
 }
 
-// each calls do with Pawl's pull requests that the bot has not seen.
+// each calls do for each of Pawl's pull requests that the bot has not seen before.
 func (s *seat) each(do func(pull int)) {
 	for _, p := range s.World.Pulls(s.repo) {
 		if key := fmt.Sprint("seen ", p.Number); p.Author == "pawl[bot]" && s.memory[key] == 0 {
@@ -186,7 +186,7 @@ func (s *seat) each(do func(pull int)) {
 	}
 }
 
-// opens opens an issue with Pawl's label as the user who asked for the first one.
+// opens opens an issue with Pawl's label as the user who opened the first issue.
 func (s *seat) opens(title, body string) {
 	s.t.Helper()
 	_, err := s.World.OpenIssue(s.repo, writer, title, body, "pawl")

@@ -23,20 +23,21 @@ import (
 )
 
 const (
-	// agentAim is the time from the webhook's answer to the agent's first act, without git.
+	// agentAim limits the time from the webhook's answer to the agent's first act, without fetch and checkout.
 	agentAim = 300 * time.Millisecond
-	// Servers measured in turn, and issues on each after one that fills the cache. More issues per minute would
-	// measure the client's own limit of 80 writes.
+	// The number of servers, and of issues on each after an issue that fills the cache. With more issues per minute the
+	// client's limit of 80 writes a minute would be measured.
 	agentServers = 2
 	agentRuns    = 10
-	// ordersAim is the time from the webhook's answer to the agent with four at once.
-	ordersAim    = time.Second
-	ordersRounds = 2
+	// commandsAim limits the time from the webhook's answer to the agent's start, with four commands at once.
+	commandsAim    = time.Second
+	commandsRounds = 2
 )
 
 const stampAgent = "date +%s%N\ncat > /dev/null\n"
 
-// measureAgent comments on issues in turn and measures the time from the answered webhook to the agent.
+// measureAgent comments on issues one after the other, and measures the time from the webhook's answer to the agent's
+// start.
 func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
 	for _, mode := range modes {
@@ -64,21 +65,21 @@ func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []str
 			notes = append(notes, fmt.Sprintf("  %-54s %s", name, spread(all)))
 		}
 	}
-	own := filepath.Join(dir, "orders")
+	own := filepath.Join(dir, "commands")
 	if err := os.Mkdir(own, 0o700); err != nil {
 		return nil, nil, err
 	}
-	waited, err := ordersAtOnce(ctx, bin, own)
+	waited, err := commandsAtOnce(ctx, bin, own)
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(rows, row{"four orders at once, GitHub answering in 100 ms: to agent started", spread(waited),
-		"median ≤ " + ms(ordersAim), quantile(waited, 0.5) <= ordersAim}), notes, nil
+	return append(rows, row{"four commands at once, GitHub answers in 100 ms: comment stored to agent started", spread(waited),
+		"median ≤ " + ms(commandsAim), quantile(waited, 0.5) <= commandsAim}), notes, nil
 }
 
-// ordersAtOnce gives four commands at once, ordersRounds times, while GitHub answers slowly. More per minute would
-// exceed its limit of writes.
-func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration, err error) {
+// commandsAtOnce gives four commands at once, commandsRounds times, while GitHub answers slowly. More commands per minute
+// would exceed GitHub's limit of writes.
+func commandsAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration, err error) {
 	r, err := newBench(ctx, bin, dir, stampAgent, "plain", "none", "workers: 4\n")
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration,
 	for depth := range 7 {
 		r.World.Inject(fakegithub.Fault{Route: "* /repos" + strings.Repeat("/*", depth+2), Times: -1, Latency: 100 * time.Millisecond})
 	}
-	for range ordersRounds {
+	for range commandsRounds {
 		var issues []thread.ID
 		for range 4 {
 			n, err := r.World.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
@@ -145,7 +146,7 @@ func partNames() [parts]string {
 	}
 }
 
-// way has each part's duration.
+// way has the duration of each part of the time from the comment to the agent.
 type way struct{ part [parts]time.Duration }
 
 func (w way) whole() (sum time.Duration) {
@@ -199,7 +200,7 @@ func (r *bench) agentStarts(ctx context.Context) (ways []way, err error) {
 // follow reads the parts from the log's times, the fake GitHub's record of the answer, and the transcript: its file
 // is created after the checkout, and the agent writes its first line.
 func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err error) {
-	var stored, heard, begun time.Time
+	var stored, judged, begun time.Time
 	var receipt policy.Receipt
 	for _, e := range log {
 		switch {
@@ -208,7 +209,7 @@ func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err er
 			if err := json.Unmarshal(e.Data, &f); err != nil {
 				return w, err
 			}
-			heard, stored = e.At, answered(deliveries, f.Delivery)
+			judged, stored = e.At, answered(deliveries, f.Delivery)
 		case e.Kind == thread.KindAttemptStarted:
 			begun = e.At
 		case e.Kind == thread.KindAttemptEnded:
@@ -218,7 +219,7 @@ func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err er
 		}
 	}
 	if stored.IsZero() || begun.IsZero() || receipt.Transcript == "" {
-		return w, errors.New("the log does not tell of an answered webhook and an attempt")
+		return w, errors.New("the log lacks an answered webhook or an attempt")
 	}
 	ready, err := born(receipt.Transcript)
 	if err != nil {
@@ -228,7 +229,7 @@ func follow(log []thread.Event, deliveries []fakegithub.Delivery) (w way, err er
 	if err != nil {
 		return w, err
 	}
-	at := [parts + 1]time.Time{stored, heard, begun, ready, first}
+	at := [parts + 1]time.Time{stored, judged, begun, ready, first}
 	for p := range parts {
 		w.part[p] = at[p+1].Sub(at[p])
 	}
@@ -252,7 +253,7 @@ func born(path string) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("statx %s: %w", path, err)
 	}
 	if s.Mask&unix.STATX_BTIME == 0 {
-		return time.Time{}, fmt.Errorf("the file system of %s does not keep when a file was made; set TMPDIR to another one", path)
+		return time.Time{}, fmt.Errorf("the file system of %s does not record when a file was created; set TMPDIR to another file system", path)
 	}
 	return time.Unix(s.Btime.Sec, int64(s.Btime.Nsec)), nil
 }
@@ -271,7 +272,7 @@ func stamp(transcript string) (time.Time, error) {
 	return time.Unix(0, n), nil
 }
 
-// callsAim limits the requests to GitHub's API for one solved issue (hourly budget: 5,000).
+// callsAim limits the requests to GitHub's API for one solved issue. An installation has 5,000 requests an hour.
 const callsAim = 15
 
 // measureCalls solves two issues with one attempt each. The first includes requests whose answers are cached.
@@ -311,7 +312,7 @@ func measureCalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 	return rows, notes, nil
 }
 
-// restCalls counts the requests other than git's and lists them by route.
+// restCalls counts the requests except git's, and lists them by route.
 func restCalls(calls map[string]int) (total int, list []string) {
 	for _, route := range slices.Sorted(maps.Keys(calls)) {
 		if strings.Contains(route, ".git/") {

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The aims relative to the same commands by hand: the ratio, and the time added to a warm run for checkout, sandbox
-// and GitHub.
+// The aims, relative to the same commands by hand: a ratio, and an additional time in a warm run for checkout, sandbox and
+// GitHub.
 const (
 	groundRatio = 1.5
 	groundExtra = 2 * time.Second
@@ -31,7 +31,7 @@ const (
 type project struct {
 	name          string
 	tool          []string // prints the tool chain's folder
-	path          string   // of its programs, below that folder
+	path          string   // the folder of its programs, below the tool chain's folder
 	setup, verify string   // setup may be empty
 	change        string   // the agent's change
 }
@@ -47,8 +47,8 @@ func projects() []project {
 	}
 }
 
-// measureGround solves two issues of each real project, and runs the same commands by hand in a new and a warm clone.
-// Attempts count from the command to their end.
+// measureGround solves two issues in each project, and runs the same commands by hand in a new and in a warm clone. An
+// attempt's time is from the user's command to the attempt's end.
 func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
 	root, err := rig.ProjectRoot(ctx)
@@ -56,12 +56,12 @@ func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []st
 		return nil, nil, err
 	}
 	for _, p := range projects() {
-		said, err := exec.CommandContext(ctx, p.tool[0], p.tool[1:]...).Output()
+		output, err := exec.CommandContext(ctx, p.tool[0], p.tool[1:]...).Output()
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("ground: %s was not measured: %s", p.name, err))
 			continue
 		}
-		tools := strings.TrimSpace(string(said))
+		tools := strings.TrimSpace(string(output))
 		files, err := projectFiles(filepath.Join(root, "lab/bench/testdata/ground", p.name))
 		if err != nil {
 			return nil, nil, err
@@ -77,10 +77,10 @@ func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []st
 		}
 		rows = append(rows,
 			row{p.name + ": setup and tests by hand, in a new clone with an empty HOME", seconds(cold), "", false},
-			row{p.name + ": the first attempt, from the order to its end", fmt.Sprintf("%s, %.2f ×", seconds(first), first.Seconds()/cold.Seconds()), "≤ 1.5 ×", first.Seconds() <= groundRatio*cold.Seconds()},
-			row{p.name + ": the tests by hand after the change, all warm", seconds(warm), "", false},
+			row{p.name + ": the first attempt, from the command to its end", fmt.Sprintf("%s, %.2f ×", seconds(first), first.Seconds()/cold.Seconds()), "≤ 1.5 ×", first.Seconds() <= groundRatio*cold.Seconds()},
+			row{p.name + ": the tests by hand after the change, with warm caches", seconds(warm), "", false},
 			row{p.name + ": the attempt on the next issue", seconds(second), fmt.Sprintf("≤ 1.5 × + 2 s = %.1f s", groundRatio*warm.Seconds()+groundExtra.Seconds()), second.Seconds() <= groundRatio*warm.Seconds()+groundExtra.Seconds()},
-			row{p.name + ": disk of the second attempt, at most; of the layer, once for all", fmt.Sprintf("%s; %s", megabytes(most), megabytes(layer)), "", false})
+			row{p.name + ": maximum disk space of the second attempt; disk space of the layer, which all attempts share", fmt.Sprintf("%s; %s", megabytes(most), megabytes(layer)), "", false})
 	}
 	return rows, notes, nil
 }
@@ -123,8 +123,8 @@ func (p project) byHand(ctx context.Context, dir, tools string, files map[string
 	run := func(command string) error {
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", p.shell(tools, command))
 		cmd.Dir, cmd.Env = work, []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin"}
-		if said, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s by hand: %w\n%s", p.name, err, said)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s by hand: %w\n%s", p.name, err, output)
 		}
 		return nil
 	}
@@ -143,7 +143,7 @@ func (p project) byHand(ctx context.Context, dir, tools string, files map[string
 	return cold, time.Since(began), err
 }
 
-// disk returns the bytes of a folder's files in whole blocks, hard links once.
+// disk returns the disk space of a folder's files in bytes. It counts whole blocks, and each hard-linked file once.
 func disk(dir string) (sum int64, err error) {
 	seen := map[uint64]bool{}
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -169,8 +169,8 @@ func disk(dir string) (sum int64, err error) {
 	return sum, err
 }
 
-// watchDisk records the most disk space of a data directory's attempts and verifications, ten times a second, until
-// stopped.
+// watchDisk measures the disk space of a data directory's attempts and verifications ten times a second, until stop is
+// called. It keeps the maximum in most.
 func watchDisk(data string, most *int64) (stop func()) {
 	*most = 0
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -179,7 +179,7 @@ func watchDisk(data string, most *int64) (stop func()) {
 		for {
 			sum := int64(0)
 			for _, dir := range []string{"attempts", "verify"} {
-				n, _ := disk(filepath.Join(data, dir)) // files disappear meanwhile
+				n, _ := disk(filepath.Join(data, dir)) // fails if a file disappears during the measurement
 				sum += n
 			}
 			*most = max(*most, sum)
@@ -193,8 +193,8 @@ func watchDisk(data string, most *int64) (stop func()) {
 	return func() { close(ended); <-done }
 }
 
-// attempts solves two issues of one repository in turn. most is the second one's largest disk space, layer the
-// initial one of both, in bytes.
+// attempts solves two issues of one repository, one after the other. most is the maximum disk space of the second attempt,
+// and layer the size of the layer that both begin with, in bytes.
 func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, files map[string]string) (first, second time.Duration, most, layer int64, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return 0, 0, 0, 0, err
@@ -203,7 +203,7 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 	if p.setup != "" {
 		config += fmt.Sprintf("environment: {setup: [%q]}\n", p.shell(tools, p.setup))
 	}
-	if !strings.HasPrefix(tools, "/usr") { // visible to every program
+	if !strings.HasPrefix(tools, "/usr") { // every sandbox sees /usr
 		mode += fmt.Sprintf(", read_only: [%q]", tools)
 	}
 	mode += ", network: open" // setups use this machine's registry
@@ -234,7 +234,7 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 		if err != nil {
 			return 0, 0, 0, 0, err
 		}
-		if *took, err = orderToEnd(log); err != nil {
+		if *took, err = commandToEnd(log); err != nil {
 			return 0, 0, 0, 0, err
 		}
 	}
@@ -242,8 +242,8 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 	return first, second, most, layer, err
 }
 
-// orderToEnd returns the duration of an issue solved by one attempt.
-func orderToEnd(log []thread.Event) (time.Duration, error) {
+// commandToEnd returns the time from the command to the attempt's end. It fails unless one attempt solved the issue.
+func commandToEnd(log []thread.Event) (time.Duration, error) {
 	var ordered, ended time.Time
 	for _, e := range log {
 		switch e.Kind {

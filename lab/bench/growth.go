@@ -17,14 +17,14 @@ import (
 const (
 	dueThreads = 40
 	dueApart   = 250 * time.Millisecond
-	dueFirst   = 12 * time.Second // after measuring the memory
+	dueFirst   = 12 * time.Second // late enough to measure the memory first
 )
 
-// flat limits the growth from ten times as many threads.
+// flat limits the growth of memory and delay if there are ten times as many threads.
 const flat = 1.5
 
-// measureGrowth measures the memory, and the delay from a wake-up's due time to its step, with ten and a hundred
-// thousand waiting threads.
+// measureGrowth measures the memory, and the delay between a wake-up's due time and its step. It does so with 10,000 and
+// with 100,000 waiting threads.
 func measureGrowth(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	var fewer usage
 	var sooner time.Duration
@@ -78,7 +78,7 @@ func growth(ctx context.Context, bin, dir string, n int) (u usage, late []time.D
 	return u, late, err
 }
 
-// makeDue gives some waiting threads wake-up times soon.
+// makeDue gives dueThreads waiting threads wake-up times in the near future.
 func (r *bench) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 	due = map[int]time.Time{}
 	first := time.Now().Add(dueFirst)
@@ -98,7 +98,7 @@ func (r *bench) makeDue(ctx context.Context) (due map[int]time.Time, err error) 
 	})
 }
 
-// watchDue polls every 10 ms for steps: taking a lease increments its epoch.
+// watchDue polls for steps every 10 ms. A step takes the thread's lease, which increments the lease's epoch.
 func (r *bench) watchDue(ctx context.Context, due map[int]time.Time) (late []time.Duration, err error) {
 	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
@@ -135,8 +135,8 @@ func waiter(n int) thread.ID {
 	return thread.ID{Owner: "acme", Name: "widgets", Number: firstWaiter + n}
 }
 
-// fill copies a waiting thread's log to many, each with a wake-up time. Only the first uses the store: copied rows
-// take seconds.
+// fill creates many threads with a copy of a waiting thread's log and a wake-up time. It uses the store only for the first
+// thread and copies its rows with SQL, which takes only seconds.
 func (r *bench) fill(ctx context.Context, log []thread.Event, waiters int) (err error) {
 	state, err := thread.Fold(log)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *bench) fill(ctx context.Context, log []thread.Event, waiters int) (err 
 	})
 }
 
-// copies copies the first waiter until there are n.
+// copies copies the first waiting thread until there are n.
 func copies(ctx context.Context, tx *sql.Tx, n int) error {
 	for _, query := range []string{
 		fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d)

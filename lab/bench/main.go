@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// longest limits all measurements, so that a hanging server cannot block make bench.
+// longest limits the time of all measurements together, so that a hanging server cannot block make bench.
 const longest = 30 * time.Minute
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -43,7 +43,7 @@ type row struct {
 	met                 bool
 }
 
-// section measures a program in its own folder. Its notes follow the table.
+// section is a group of measurements, which run in their own folder. Their notes are printed below the table.
 type section struct {
 	name    string
 	measure func(ctx context.Context, bin, dir string) (rows []row, notes []string, err error)
@@ -53,7 +53,7 @@ func sections() []section {
 	return []section{
 		{"start", measureStart}, {"memory", measureMemory}, {"webhooks", measureWebhooks}, {"agent", measureAgent},
 		{"calls", measureCalls}, {"streams", measureStreams}, {"proxy", measureProxy}, {"ratios", measureRatios},
-		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps}, {"takeover", measureTakeOver}, {"scale", measureScale}, {"ground", measureGround}, {"walls", measureWalls},
+		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps}, {"takeover", measureTakeOver}, {"warm", measureWarm}, {"scale", measureScale}, {"ground", measureGround}, {"walls", measureWalls},
 	}
 }
 
@@ -210,7 +210,7 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// syncTime returns the median time to make 4 KiB durable, the least wait of each stored delivery.
+// syncTime returns the median time of a durable write of 4 KiB. Storing a delivery takes at least this time.
 func syncTime(dir string) (_ time.Duration, err error) {
 	f, err := os.CreateTemp(dir, "sync")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// startAim is the time from exec to the server's first answer.
+// startAim limits the time from exec to the server's first answer.
 const startAim = 150 * time.Millisecond
 
 // sandboxModes returns the working modes, and a note about a missing one.
@@ -69,7 +69,7 @@ func (r *bench) starts(ctx context.Context) (again, fresh []time.Duration, err e
 }
 
 const (
-	// memoryAim is an idle server's resident memory in KiB.
+	// memoryAim limits an idle server's resident memory, in KiB.
 	memoryAim = 40 << 10
 	// idle is the wait before a measurement; it includes one sweep.
 	idle = 6 * time.Second
@@ -77,7 +77,7 @@ const (
 	waiters = 10_000
 )
 
-// limitAgent prints codex's output at the account's usage limit.
+// limitAgent prints Codex's output for an account at its usage limit.
 const limitAgent = `cat > /dev/null
 echo '{"type":"thread.started","thread_id":"00000000-0000-7000-8000-000000000001"}'
 echo '{"type":"turn.started"}'
@@ -130,11 +130,11 @@ func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []st
 			len(log), info.Size()>>20)}, nil
 }
 
-// usage is a process's memory in KiB. anonymous is the program's own; the kernel can drop the rest.
+// usage is a process's memory in KiB. anonymous is memory that the kernel cannot drop, unlike pages of files.
 type usage struct{ resident, anonymous int }
 
 func (u usage) String() string {
-	return fmt.Sprintf("%.1f MB, of which %.1f MB anonymous", float64(u.resident)/1024, float64(u.anonymous)/1024)
+	return fmt.Sprintf("%.1f MB, including %.1f MB anonymous", float64(u.resident)/1024, float64(u.anonymous)/1024)
 }
 
 // idleMemory starts the server and measures it after a while.

@@ -27,17 +27,17 @@ import (
 )
 
 const (
-	proxyStreams = 64        // simultaneous answers: four of an attempt's sixteen
+	proxyStreams = 64        // simultaneous answers: four attempts with sixteen each
 	proxyBody    = 101 << 10 // bytes of a request, as in an agent's first turns
 	proxyRounds  = 20
-	proxyPause   = 40 * time.Millisecond // between an answer's eight events, unless calls begin at once
+	proxyPause   = 40 * time.Millisecond // between an answer's eight events, unless all calls begin at the same time
 	// proxyAim limits the gateway's added time to the first byte, relative to httputil.ReverseProxy.
 	proxyAim = 1.5
 )
 
-// measureProxy compares the added time to the first byte of a streamed answer through httputil.ReverseProxy, through
-// one that also checks the request with encoding/json, and through the gateway. Streams begin all at once, which
-// measures processor time, or one by one while others are open, like agents'.
+// measureProxy compares how much a proxy delays the first byte of a streamed answer: httputil.ReverseProxy, a ReverseProxy
+// that also checks the request with encoding/json, and the gateway. All streams begin at the same time, which measures
+// processor time, or one by one while others are open, like agents' streams.
 func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string, err error) {
 	answer := "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hello there.\"}\n\n"
 	var pause atomic.Int64
@@ -61,7 +61,7 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport(), FlushInterval: -1}
 	reverse := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).EnableFullDuplex() // else the server drops the unread part of the body
+		_ = http.NewResponseController(w).EnableFullDuplex() // otherwise the server drops the unread part of the body
 		proxy.ServeHTTP(w, r)
 	}))
 	defer reverse.Close()
@@ -101,7 +101,7 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 		what          string
 		pause         time.Duration
 		rounds, calls int
-	}{{"beginning at once", 0, proxyRounds, 1}, {"of others open", proxyPause, 4, 3}} {
+	}{{"that begin at the same time", 0, proxyRounds, 1}, {"that begin one by one", proxyPause, 4, 3}} {
 		pause.Store(int64(mode.pause))
 		first, busy := map[string][]time.Duration{}, map[string]time.Duration{}
 		asked := 0
@@ -126,16 +126,16 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 		}
 		direct := p50("direct")
 		added := p50("gateway") - direct
-		for _, than := range []struct{ name, words string }{{"reverse", "httputil.ReverseProxy"}, {"reading", "one that looks whether the request is JSON"}} {
+		for _, than := range []struct{ name, words string }{{"reverse", "httputil.ReverseProxy"}, {"reading", "a ReverseProxy that checks the request's JSON"}} {
 			theirs := p50(than.name) - direct
 			ratio := added.Seconds() / max(theirs, time.Microsecond).Seconds()
-			rows = append(rows, row{fmt.Sprintf("first byte, added by the gateway, %d streams %s, %d KiB, to %s", proxyStreams, mode.what, proxyBody>>10, than.words),
+			rows = append(rows, row{fmt.Sprintf("delay of the first byte by the gateway, %d streams %s, %d KiB, relative to %s", proxyStreams, mode.what, proxyBody>>10, than.words),
 				fmt.Sprintf("%s, %.2f × its %s", ms(added), ratio, ms(theirs)), fmt.Sprintf("≤ %g ×", proxyAim), ratio <= proxyAim})
 		}
 		cost := func(name string) string {
 			return ((busy[name] - busy["direct"]) / time.Duration(len(first[name]))).Round(10 * time.Microsecond).String()
 		}
-		notes = append(notes, fmt.Sprintf("Proxy, streams %s: without one the first byte takes %s (p50 of %d). Processor time that an answer costs more: ReverseProxy %s, looking whether it is JSON %s, gateway %s.",
+		notes = append(notes, fmt.Sprintf("Proxy, streams %s: without a proxy the first byte takes %s (median of %d). Additional processor time per answer: ReverseProxy %s, with a check of the JSON %s, gateway %s.",
 			mode.what, ms(direct), len(first["direct"]), cost("reverse"), cost("reading"), cost("gateway")))
 	}
 	return rows, notes, nil
@@ -144,17 +144,18 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 // processorTime returns the processor time of this process: client, proxy and provider.
 func processorTime() time.Duration {
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails only for another `who`
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails only for an invalid first argument
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// ask sends each stream's calls in turn. With a pause, the streams begin evenly over an answer.
+// ask sends each stream's calls one after the other. With a pause, the streams' beginnings are spread evenly over the
+// duration of an answer.
 func ask(ctx context.Context, pause time.Duration, calls int, once func(i int) (time.Duration, error)) (took []time.Duration, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for i := range proxyStreams {
 		all.Go(func() {
-			_ = wait.For(ctx, 8*pause*time.Duration(i)/proxyStreams) // an end shows in the first call
+			_ = wait.For(ctx, 8*pause*time.Duration(i)/proxyStreams) // if the context ended, the first call fails
 			for n := range calls {
 				one, failed := once(n*proxyStreams + i)
 				mu.Lock()

@@ -18,21 +18,22 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// Aims of the webhook answers: ratios to others' rates in the same round, and the latency at half of Pawl's rate.
+// Aims of the webhook answers: ratios to the other servers' rates in the same round, and the latency at half of Pawl's
+// rate.
 const (
 	dispatcherAim = 0.3
 	probotAim     = 1.1
 	halfAim       = 15 * time.Millisecond
 )
 
-// Rounds in which the servers take turns, and the load's duration in each.
+// The number of rounds, in which the servers take turns, and the duration of the load in each round.
 const (
 	ratioRounds = 5
 	ratioTime   = 3 * time.Second
 )
 
-// measureRatios compares Pawl, go-githubapp's dispatcher and Probot on the same deliveries in turns, under the
-// machine's same load.
+// measureRatios compares Pawl, go-githubapp's dispatcher and Probot with the same deliveries. They take turns, so that the
+// machine's other load is the same for all.
 func measureRatios(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	keys, err := newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "")
 	if err != nil {
@@ -86,7 +87,7 @@ func measureRatios(ctx context.Context, bin, dir string) (rows []row, notes []st
 		rows = append(rows, ratioRow(r.name, rates["pawl"], rates[r.name], aim))
 	}
 	for name, all := range rates {
-		notes = append(notes, fmt.Sprintf("Answers a second as fast as they come, %s: %s; processor time of the server for one %s µs.",
+		notes = append(notes, fmt.Sprintf("Answers per second at full speed, %s: %s; the server's processor time for one answer: %s µs.",
 			name, minMedianMax(all, "%.0f"), minMedianMax(cpu[name], "%.0f")))
 	}
 	slices.Sort(notes)
@@ -107,7 +108,7 @@ func ratioRow(name string, pawl, other []float64, aim float64) row {
 	return r
 }
 
-// rated has a server's answers per second, and the processor time per answer in µs, including handling.
+// rated has a server's answers per second, and its processor time per answer in µs, which includes handling the delivery.
 type rated struct{ rate, cpu float64 }
 
 func pawlRate(ctx context.Context, bin, dir string, shots []shot) (res rated, err error) {
@@ -134,7 +135,7 @@ func (r rival) rate(ctx context.Context, dir string, shots []shot) (res rated, e
 	return answerRate(ctx, p.addr, p.cmd.Process.Pid, shots)
 }
 
-// answerRate sends as fast as answers come, after a second of warm-up.
+// answerRate sends each delivery as soon as the previous one is answered, after a second of warm-up.
 func answerRate(ctx context.Context, addr string, pid int, shots []shot) (rated, error) {
 	l := load{addr: addr, shots: shots, connections: connections, time: time.Second, prefix: 1}
 	if _, err := l.run(ctx); err != nil {
@@ -147,8 +148,8 @@ func answerRate(ctx context.Context, addr string, pid int, shots []shot) (rated,
 	return rated{res.perSecond(), float64(used.Microseconds()) / float64(max(len(res.took), 1))}, err
 }
 
-// halfLoad returns the 99th percentile at a rate, counted from when a delivery was due, over new servers: a single
-// round depends on the disk.
+// halfLoad returns the 99th percentile of the latency at a rate, counted from the time when a delivery was due. It measures
+// several new servers, because a single round depends too much on the disk.
 func halfLoad(ctx context.Context, bin, dir string, rate float64) (row, error) {
 	var p50, p99 []float64
 	for n := range ratioRounds {
@@ -171,7 +172,7 @@ func milliseconds(all []time.Duration, q float64) float64 {
 	return float64(quantile(all, q)) / float64(time.Millisecond)
 }
 
-// process is a server for comparison in its own process.
+// process is a running rival: another server to compare Pawl with.
 type process struct {
 	addr string
 	cmd  *exec.Cmd
@@ -204,8 +205,8 @@ func (r rival) start(ctx context.Context, log string) (p *process, err error) {
 			return p, resp.Body.Close()
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			said, _ := os.ReadFile(log)
-			return nil, errors.Join(fmt.Errorf("%s does not answer: %w\n%s", r.name, err, said), p.stop())
+			text, _ := os.ReadFile(log)
+			return nil, errors.Join(fmt.Errorf("%s does not answer: %w\n%s", r.name, err, text), p.stop())
 		}
 	}
 }
@@ -214,7 +215,7 @@ func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	_ = p.cmd.Wait() // reports the kill
+	_ = p.cmd.Wait() // returns the kill as an error
 	return nil
 }
 
@@ -228,7 +229,7 @@ func dispatcher(ctx context.Context, dir string) (bin string, err error) {
 	return bin, rig.BuildGo(ctx, filepath.Join(root, "lab"), bin, "./bench/testdata/dispatcher")
 }
 
-// probot installs Probot by its lock file, once, and returns how to start it; why says what is missing.
+// probot installs Probot from its lock file, once, and returns how to start it. If it is not installed, why is the reason.
 func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
@@ -242,8 +243,8 @@ func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "probot")); err != nil {
 		npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 		npm.Dir = dir
-		if said, err := npm.CombinedOutput(); err != nil {
-			return r, fmt.Sprintf("npm ci in %s: %v: %.300s", dir, err, said), nil
+		if output, err := npm.CombinedOutput(); err != nil {
+			return r, fmt.Sprintf("npm ci in %s: %v: %.300s", dir, err, output), nil
 		}
 	}
 	return rival{"Probot", func(ctx context.Context, addr string) *exec.Cmd {
@@ -254,7 +255,7 @@ func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	}}, "", nil
 }
 
-// findNode prefers the Node of the tests' setup: Probot needs version 22.
+// findNode prefers the Node.js of the tests' setup, because Probot needs version 22.
 func findNode(root string) (string, error) {
 	own := filepath.Join(root, "testdata", "clis", "node_modules", ".bin", "node")
 	if _, err := os.Stat(own); err == nil {
@@ -268,7 +269,7 @@ func findNode(root string) (string, error) {
 }
 
 const (
-	// Required ratios of the fingerprint's speed to these.
+	// Required ratios of the fingerprint's speed to the speed of HMAC and of the regexps.
 	hmacAim      = 0.15
 	referenceAim = 30.0
 	// fingerprintRounds is the number of benchmark runs, each with its own ratios.
@@ -278,8 +279,8 @@ const (
 // benchmarkLine matches the speed in a line such as BenchmarkHMAC/log-2    1234    567 ns/op    890.12 MB/s.
 var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(Fingerprint|Reference|HMAC)/(words|log)\S*\s.*\s([0-9.]+) MB/s`)
 
-// fingerprintRows runs the benchmarks of package simhash and compares the speeds on the same text. Its tests have the
-// defining regexps.
+// fingerprintRows runs the benchmarks of package simhash and compares the speeds on the same text. The regexps are in the
+// tests of simhash, where they define the fingerprint.
 func fingerprintRows(ctx context.Context) ([]row, error) {
 	root, err := rig.ProjectRoot(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	secret = rig.Secret
 )
 
-// bench is a rig with the sections' measurements.
+// bench is a rig with helpers for the measurements.
 type bench struct{ *rig.Rig }
 
 func newBench(ctx context.Context, bin, dir, script, stream, mode, more string) (*bench, error) {
@@ -29,7 +29,7 @@ func newBenchAt(ctx context.Context, now func() time.Time, bin, dir, script, str
 	return &bench{r}, nil
 }
 
-// node returns another server in the same world, not started.
+// node returns another server for the same GitHub. It is not started.
 func (r *bench) node() *bench {
 	n := *r.Rig
 	n.Server, n.Exited = nil, nil

@@ -22,29 +22,28 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The installation: owners, repositories of each, open threads of each.
+// The size of the installation.
 const (
-	scaleOwners  = 500
-	scaleRepos   = 10
-	scaleThreads = 10
-	scaleAge     = 30 * 24 * time.Hour // time without events
-	// Duration of the idle measurement, and Pawl's looks at GitHub per hour.
-	quietFor      = time.Minute
-	looksAnHour   = 12
-	firstLook     = 200 // most repositories compared in a look
-	quietCallsAim = 60  // an installation's requests in an hour without events
+	scaleOwners   = 500
+	scaleRepos    = 10
+	scaleThreads  = 10
+	scaleAge      = 30 * 24 * time.Hour // time without events
+	quietFor      = time.Minute         // the duration of the idle measurement
+	looksAnHour   = 12                  // Pawl's looks at GitHub per hour
+	firstLook     = 200                 // the maximum number of repositories that a look compares
+	quietCallsAim = 60                  // limits an installation's requests in an hour without events
 )
 
-// scale is that installation at GitHub, the same for both databases.
+// scale is that installation on GitHub. Both databases are measured with it.
 type scale struct {
 	*bench
-	offset atomic.Int64 // of all clocks except the server's
+	offset atomic.Int64 // added to all clocks except the server's, in nanoseconds
 }
 
 func (s *scale) now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
 
-// measureScale fills GitHub and the database directly, starts the server, and lets a watcher look for two hours of
-// virtual time.
+// measureScale fills GitHub and the database directly and starts the server. Then it lets Pawl look at GitHub for two hours
+// of virtual time.
 func measureScale(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	s := &scale{}
 	if s.bench, err = newBenchAt(ctx, s.now, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"); err != nil {
@@ -76,7 +75,7 @@ func measureScale(ctx context.Context, bin, dir string) (rows []row, notes []str
 		return nil, nil, err
 	}
 	more, err := s.measure(ctx, "PostgreSQL", log)
-	return append(rows, more...), []string{fmt.Sprintf("%d installations of %d repositories of %d waiting threads; each has a log of %d events.",
+	return append(rows, more...), []string{fmt.Sprintf("%d installations with %d repositories each, and %d waiting threads in each repository; each thread has a log of %d events.",
 		scaleOwners, scaleRepos, scaleThreads, len(log))}, err
 }
 
@@ -150,12 +149,12 @@ func (s *scale) fillDatabase(ctx context.Context, db *store.Store, log []thread.
 	})
 }
 
-// rawJSON is encoded data.
+// rawJSON is data that is already encoded.
 type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// measure fills a database and measures it, a server on it and, with SQLite, two hours of looks at GitHub.
+// measure fills a database. It measures the database, a server that uses it and, with SQLite, two hours of looks at GitHub.
 func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) (rows []row, err error) {
 	add := func(what, measured string) { rows = append(rows, row{what: engine + ": " + what, measured: measured}) }
 	err = s.withStore(ctx, func(db *store.Store) error {
@@ -196,7 +195,7 @@ func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) 
 			}
 			add(one.what, spread(took))
 		}
-		if s.DSN != "" { // it asks the same of GitHub
+		if s.DSN != "" { // the requests to GitHub do not depend on the database
 			return nil
 		}
 		more, err := s.looks(ctx, db)
@@ -206,7 +205,8 @@ func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) 
 	return rows, err
 }
 
-// size returns the database's size. SQLite's log is empty while nobody has it open.
+// size returns the database's size. It ignores SQLite's write-ahead log, which is empty while no process has the database
+// open.
 func (s *scale) size(ctx context.Context, db *sql.DB) (bytes int64, err error) {
 	if s.DSN == "" {
 		info, err := os.Stat(filepath.Join(s.Dir, "pawl.db"))
@@ -256,15 +256,15 @@ func (s *scale) served(ctx context.Context, add func(what, measured string)) err
 	return s.Stop()
 }
 
-// transactions counts an idle server's transactions: by PostgreSQL, or by strace of the locks of SQLite's log index.
-// Each transaction begins with a shared lock, unless another one of the process holds it.
+// transactions counts an idle server's transactions. PostgreSQL counts them itself. For SQLite, strace counts the locks on
+// the index of the write-ahead log: a transaction begins with a shared lock, unless the process already holds it.
 func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) {
 	if s.DSN == "" {
 		seen := filepath.Join(s.Dir, "locks")
 		minute, cancel := context.WithTimeout(ctx, quietFor)
 		defer cancel()
 		trace := exec.CommandContext(minute, "strace", "-f", "-e", "trace=fcntl", "-P", filepath.Join(s.Dir, "pawl.db-shm"), "-o", seen, "-p", fmt.Sprint(pid))
-		trace.Cancel = func() error { return trace.Process.Signal(os.Interrupt) } // leaves the server unchanged
+		trace.Cancel = func() error { return trace.Process.Signal(os.Interrupt) } // strace then detaches without a change to the server
 		if err := trace.Run(); err != nil && minute.Err() == nil {
 			return 0, fmt.Errorf("count SQLite's transactions with strace, which .ci/setup installs: %w", err)
 		}
@@ -289,8 +289,8 @@ func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) 
 	return n - before, err
 }
 
-// looks counts a watcher's requests to GitHub in two hours without events, and its looks until every repository is
-// compared. Waits for GitHub's limits pass on the virtual clock.
+// looks counts Pawl's requests to GitHub in two hours without events, and the looks until every repository was compared.
+// Waits for GitHub's limits only move the virtual clock.
 func (s *scale) looks(ctx context.Context, db *store.Store) ([]row, error) {
 	client, err := forge.New(forge.Config{WebURL: s.World.WebURL(), APIURL: s.World.APIURL(), AppID: 1, PrivateKey: s.World.PrivateKeyPEM(), Now: s.now,
 		Sleep: func(ctx context.Context, d time.Duration) error { s.offset.Add(int64(d)); return ctx.Err() }})

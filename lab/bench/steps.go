@@ -20,14 +20,14 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// steppedThreads are woken at once, stepRounds times, on one, two and three nodes.
+// steppedThreads are woken at the same time, stepRounds times, with one, two and three nodes.
 const (
 	steppedThreads = 1000
 	stepRounds     = 3
 )
 
-// measureSteps counts trivial steps of nodes that share one PostgreSQL: a woken thread with one ignored remark. Each
-// step takes the lease, folds the log, calls policy, and releases the lease, without GitHub.
+// measureSteps counts the steps per second of nodes that share one PostgreSQL. The steps are trivial: a woken thread has one
+// ignored comment. Such a step takes the lease, folds the log, calls policy and releases the lease, without GitHub.
 func measureSteps(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	pg, why, err := startPostgres(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *bench, err 
 		return nil, err
 	}
 	return r, r.withStore(ctx, func(db *store.Store) error {
-		remark := thread.NewEvent{Key: "ignored", Kind: thread.KindIgnored, At: time.Now(), Data: thread.Feedback{Reason: "it is no command"}}
+		remark := thread.NewEvent{Key: "ignored", Kind: thread.KindIgnored, At: time.Now(), Data: thread.Feedback{Reason: "it is not a command"}}
 		if _, err := db.Append(ctx, waiter(0), false, remark); err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) error
 	return r.UseDatabase(dsn)
 }
 
-// steps wakes all threads for some nodes and returns the rate, from the commit of the wake-ups to the last step's
-// end.
+// steps wakes all threads, with a number of nodes, and returns the steps per second between the commit of the wake-ups and
+// the end of the last step.
 func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) {
 	var all []*bench
 	defer func() {
@@ -151,34 +151,34 @@ func (r *bench) nodeConfig(n int, addr string) error {
 	return nil
 }
 
-// postgres is a PostgreSQL server with default durability that listens on a socket only.
+// postgres is a PostgreSQL server with default durability. It listens only on a Unix socket.
 type postgres struct {
 	dir    string
 	Server *exec.Cmd
 }
 
-// startPostgres starts the Debian package's server; why says that it is not installed.
+// startPostgres starts the server of Debian's package. If it is not installed, why says so.
 func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if len(dirs) == 0 {
 		return nil, "PostgreSQL is not installed (/usr/lib/postgresql/*/bin)", nil
 	}
 	bin := dirs[len(dirs)-1]
-	dir, err := os.MkdirTemp("", "pawlpg") // short, for the socket's name
+	dir, err := os.MkdirTemp("", "pawlpg") // a short path, because a socket's path is limited to 107 bytes
 	if err != nil {
 		return nil, "", err
 	}
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if os.Geteuid() == 0 { // the server refuses to run as root
-		if attr.Credential, err = nobody(dir); err != nil {
+		if attr.Credential, err = unprivileged(dir); err != nil {
 			return nil, "", errors.Join(err, os.RemoveAll(dir))
 		}
 	}
 	p = &postgres{dir: dir}
 	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C")
 	initdb.Dir, initdb.SysProcAttr = dir, attr
-	if said, err := initdb.CombinedOutput(); err != nil {
-		return nil, "", errors.Join(fmt.Errorf("initdb: %w\n%s", err, said), os.RemoveAll(dir))
+	if output, err := initdb.CombinedOutput(); err != nil {
+		return nil, "", errors.Join(fmt.Errorf("initdb: %w\n%s", err, output), os.RemoveAll(dir))
 	}
 	p.Server = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200")
 	p.Server.Dir, p.Server.SysProcAttr = dir, attr
@@ -196,8 +196,8 @@ func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 	}
 }
 
-// nobody owns the server if root starts it.
-func nobody(dir string) (*syscall.Credential, error) {
+// unprivileged returns the user that runs the server if the measurements run as root.
+func unprivileged(dir string) (*syscall.Credential, error) {
 	u, err := user.Lookup("nobody")
 	if err != nil {
 		return nil, err
@@ -225,6 +225,6 @@ func (p *postgres) newDatabase(ctx context.Context, name string) (dsn string, er
 
 func (p *postgres) stop() error {
 	err := p.Server.Process.Signal(syscall.SIGQUIT)
-	_ = p.Server.Wait() // ends by the signal
+	_ = p.Server.Wait() // returns the signal as an error
 	return errors.Join(err, os.RemoveAll(p.dir))
 }

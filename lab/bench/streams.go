@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// streamSize is the log's length in bytes, like the largest log of a wrapper before Pawl.
+	// streamSize is the log's length in bytes. A wrapper that we used before Pawl wrote such a log.
 	streamSize = 140_000_000
-	// streamRounds is how often each program reads the log in turn. The fastest round counts: other load only slows
-	// down.
+	// streamRounds is the number of times that each program reads the log. Only the fastest round counts, because other load
+	// can only make a round slower.
 	streamRounds = 7
-	// Required ratios of pawl inspect's speed to these.
+	// Required ratios of pawl inspect's speed to the speed of other programs.
 	jqAim   = 5.0
 	grepAim = 0.3
-	// streamMemoryAim is the peak resident memory in KiB.
+	// streamMemoryAim limits the peak resident memory, in KiB.
 	streamMemoryAim = 32 << 10
 )
 
-// measureStreams measures the processing of agents' output relative to known programs on the same bytes.
+// measureStreams compares pawl inspect with well-known programs that read the same log.
 func measureStreams(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	rows, err = fingerprintRows(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func streamSpeed(ctx context.Context, bin string, log codexLog) (rows []row, err
 	return rows, nil
 }
 
-// discard accepts everything; unlike io.Discard it gets a pipe.
+// discard is a writer that drops everything. Unlike for io.Discard, os/exec creates a pipe for it.
 type discard struct{}
 
 func (*discard) Write(p []byte) (int, error) { return len(p), nil }
@@ -120,12 +120,12 @@ func streamMemory(ctx context.Context, bin, dir string, log codexLog) (rows []ro
 	return rows, nil
 }
 
-// inspectLog runs pawl inspect, checks its result, and returns its time and peak memory in KiB. The peak is VmHWM,
-// polled: wait4's maximum begins with the parent's memory.
+// inspectLog runs pawl inspect, checks its result, and returns its time and peak memory in KiB. It polls VmHWM for the peak,
+// because the maximum from wait4 includes the parent's memory before exec.
 func inspectLog(ctx context.Context, bin string, log codexLog) (took time.Duration, peak int, err error) {
 	cmd := exec.CommandContext(ctx, bin, "inspect", "--cli", "codex", "--json", log.path)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &output
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return 0, 0, err
@@ -147,7 +147,7 @@ func inspectLog(ctx context.Context, bin string, log codexLog) (took time.Durati
 	}
 	took = time.Since(began)
 	if err != nil {
-		return 0, 0, fmt.Errorf("pawl inspect: %w\n%s", err, said.Bytes())
+		return 0, 0, fmt.Errorf("pawl inspect: %w\n%s", err, output.Bytes())
 	}
 	var found struct {
 		Ending string
@@ -163,7 +163,7 @@ func inspectLog(ctx context.Context, bin string, log codexLog) (took time.Durati
 	return took, peak, nil
 }
 
-// codexLog describes a generated log, for checking its readers.
+// codexLog describes a generated log, so that a reader's result can be checked.
 type codexLog struct {
 	path        string
 	bytes       int64
@@ -173,9 +173,9 @@ type codexLog struct {
 	longestLine int
 }
 
-// writeCodexLog writes a log of at least size bytes in the format of `codex exec --json`: turns with messages,
-// commands with output, and file changes. Half of the outputs are below 2 kB, a few fill a line of 300 kB. Equal
-// sizes give equal bytes.
+// writeCodexLog writes a log of at least size bytes in the format of `codex exec --json`: turns with messages, commands with
+// output, and file changes. Half of the outputs are below 2 kB, and a few make a line of 300 kB. The same size always gives
+// the same bytes.
 func writeCodexLog(path string, size int64) (l codexLog, err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -192,7 +192,7 @@ func writeCodexLog(path string, size int64) (l codexLog, err error) {
 	return w.log, errors.Join(w.err, out.Flush())
 }
 
-// event and item are lines of the stream, with codex's order of members.
+// event and item are lines of the stream. Their fields have the same order as in Codex's output.
 type event struct {
 	Type   string `json:"type"`
 	Thread string `json:"thread_id,omitempty"`
@@ -234,7 +234,7 @@ type codexWriter struct {
 func (w *codexWriter) line(e event) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // codex does not escape either
+	enc.SetEscapeHTML(false) // Codex does not escape HTML, either
 	err := enc.Encode(e)
 	n, writeErr := io.WriteString(w.out, b.String())
 	w.err = errors.Join(w.err, err, writeErr)
@@ -243,7 +243,7 @@ func (w *codexWriter) line(e event) {
 	w.log.longestLine = max(w.log.longestLine, n)
 }
 
-// turn writes a hundred steps: a message, a command, and at every third a file change.
+// turn writes a hundred steps. A step is a message, a command and, in every third step, a file change.
 func (w *codexWriter) turn() {
 	w.line(event{Type: "turn.started"})
 	for step := range 100 {
@@ -265,7 +265,7 @@ func (w *codexWriter) command() {
 	i := item{ID: w.id(), Type: "command_execution", Status: "in_progress", Output: new(string),
 		Command: fmt.Sprintf("/bin/bash -lc \"cd internal && rg -n 'func %s' . | head -%d; go test ./...\"", someNames[w.chance.IntN(len(someNames))], 20+w.chance.IntN(80))}
 	w.line(event{Type: "item.started", Item: &i})
-	// Doubled up to seven times: 300 B to 38 kB, half below 2 kB.
+	// About 300 B, doubled up to seven times: at most about 50 kB, and half of the outputs are below 2 kB.
 	size := (200 + w.chance.IntN(200)) << min(w.chance.IntN(8), w.chance.IntN(8))
 	if w.chance.IntN(200) == 0 {
 		size = 300_000
@@ -307,7 +307,7 @@ func (w *codexWriter) text(n int) string {
 			fmt.Fprintf(&b, "ok  \tgithub.com/acme/widgets/internal/%s\t%d.%03ds\n", name, w.chance.IntN(9), w.chance.IntN(999))
 		case kind < 32:
 			fmt.Fprintf(&b, "2026-11-21T09:%02d:%02d.%06dZ INFO %s: handled the request in %d ms – no error\n", w.chance.IntN(60), w.chance.IntN(60), w.chance.IntN(999999), name, w.chance.IntN(500))
-		case kind == 32: // every few kB, as in sessions about limits
+		case kind == 32: // a line with the words limit, rate and resets every few kB, as in sessions about limits
 			fmt.Fprintf(&b, "// %s keeps what is needed later; the limit of the rate is %d a minute and it resets at noon.\n", name, w.chance.IntN(500))
 		default:
 			fmt.Fprintf(&b, "-rw-r--r-- 1 dev dev %8d Nov 21 09:%02d internal/%s/%s.go\n", w.chance.IntN(99999), w.chance.IntN(60), name, name)

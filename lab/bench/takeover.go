@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
@@ -16,16 +17,19 @@ import (
 
 const (
 	takeOverRounds = 3 // threads, each with two kills in a row
-	// Aims: a process's start, and a lease's end plus a poll.
+	// The aims include a process's start on SQLite, and two seconds without the killed node's lock on PostgreSQL.
 	sqliteAim   = time.Second
-	postgresAim = 35 * time.Second
+	postgresAim = 5 * time.Second
+	// The lease takes 30 s and is renewed every 10 s; the sweep looks every 5 s.
+	silentAim = 35 * time.Second
 )
 
 // longAgent works until it is killed.
 const longAgent = "cat > /dev/null\nexec sleep 300\n"
 
-// measureTakeOver kills servers during an attempt, and measures the interruption: on SQLite from the next process's
-// start, on PostgreSQL from the kill until another running node continues.
+// measureTakeOver kills servers during an attempt and measures the time until the next attempt: on SQLite from the next
+// process's start, on PostgreSQL from the kill, with another running node. A stopped process (SIGSTOP) keeps its
+// connections, as a node behind a silent network cut does.
 func measureTakeOver(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	pg, why, err := startPostgres(ctx)
 	if err != nil {
@@ -36,46 +40,48 @@ func measureTakeOver(ctx context.Context, bin, dir string) (rows []row, notes []
 	} else {
 		defer func() { err = errors.Join(err, pg.stop()) }()
 	}
-	for _, m := range []struct {
-		what string
-		pg   *postgres
-		aim  time.Duration
-	}{
-		{"killed with its agent at work, SQLite: from the next start", nil, sqliteAim},
-		{"the same, PostgreSQL, two nodes: from the kill", pg, postgresAim},
-	} {
-		if m.pg == nil && m.aim == postgresAim {
-			continue
-		}
+	type measure struct {
+		what   string
+		pg     *postgres
+		signal syscall.Signal
+		aim    time.Duration
+	}
+	all := []measure{{"server killed during an attempt, SQLite: from the next start", nil, syscall.SIGKILL, sqliteAim}}
+	if pg != nil {
+		all = append(all,
+			measure{"server killed during an attempt, PostgreSQL with two nodes: from the kill", pg, syscall.SIGKILL, postgresAim},
+			measure{"server silent during an attempt, PostgreSQL with two nodes: from its last sign", pg, syscall.SIGSTOP, silentAim})
+	}
+	for _, m := range all {
 		own, err := os.MkdirTemp(dir, "takeover")
 		if err != nil {
 			return nil, nil, err
 		}
-		first, second, err := takeOvers(ctx, bin, own, m.pg)
+		first, second, err := takeOvers(ctx, bin, own, m.pg, m.signal)
 		if err != nil {
 			return nil, nil, err
 		}
 		rows = append(rows,
 			row{m.what + " to the next attempt", spread(first), "max < " + m.aim.String(), quantile(first, 1) < m.aim},
-			row{"the second kill in a row", spread(second), "max < " + m.aim.String(), quantile(second, 1) < m.aim})
+			row{"the second time in a row", spread(second), "max < " + m.aim.String(), quantile(second, 1) < m.aim})
 	}
 	return rows, notes, nil
 }
 
-// takeOvers measures each thread's first and second kill.
-func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, second []time.Duration, err error) {
+// takeOvers measures the interruptions after each thread's first and second signal to its server.
+func takeOvers(ctx context.Context, bin, dir string, pg *postgres, signal syscall.Signal) (first, second []time.Duration, err error) {
 	r, err := newBench(ctx, bin, dir, longAgent, "plain", "none", "log: {level: warn}\n")
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if pg != nil {
-		if err := r.onPostgres(ctx, pg, "takeover"); err != nil {
+		if err := r.onPostgres(ctx, pg, fmt.Sprint("takeover_", int(signal))); err != nil {
 			return nil, nil, err
 		}
 	}
 	made := 0
-	next := func() (*bench, error) { // a new server, or the same one again
+	next := func() (*bench, error) { // a new server on PostgreSQL; on SQLite the same server again
 		n := r.node()
 		if pg != nil {
 			if n.Addr, err = rig.FreeAddress(); err != nil {
@@ -114,22 +120,31 @@ func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, secon
 					return nil, nil, err
 				}
 			}
-			if err := at.Server.Process.Kill(); err != nil {
+			if err := at.Server.Process.Signal(signal); err != nil {
 				return nil, nil, err
 			}
-			<-at.Exited
+			if signal == syscall.SIGKILL {
+				<-at.Exited
+			}
 			since := time.Now()
 			if pg == nil {
 				if other, err = next(); err != nil {
 					return nil, nil, err
 				}
 			}
+			before := at
 			at = other
 			began, err := at.begun(ctx, t, i+2)
 			if err != nil {
 				return nil, nil, err
 			}
 			*times = append(*times, began.Sub(since))
+			if signal == syscall.SIGSTOP {
+				if err := before.Server.Process.Kill(); err != nil {
+					return nil, nil, err
+				}
+				<-before.Exited
+			}
 		}
 		if _, err := r.World.Comment(repo, number, writer, "/pawl stop"); err != nil {
 			return nil, nil, err

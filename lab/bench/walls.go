@@ -14,10 +14,10 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// wallsAim limits the median delay of a program's start with its own network, relative to no sandbox.
+// wallsAim limits how much longer a program takes in the sandbox with its own network than without a sandbox (median).
 const wallsAim = 30 * time.Millisecond
 
-// wallStarts is the number of starts in each way, in turns.
+// wallStarts is the number of starts with each kind of sandbox. The kinds take turns.
 const wallStarts = 60
 
 // measureWalls starts an empty program as a plain process, in the sandbox, and in the sandbox with its own network.
@@ -31,7 +31,7 @@ func measureWalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 		err = box.UseProgram(ctx, bin, true)
 	}
 	if errors.Is(err, sandbox.ErrUnavailable) {
-		return nil, []string{fmt.Sprintf("Walls were not measured: %v.", err)}, nil
+		return nil, []string{fmt.Sprintf("The sandbox's network was not measured: %v.", err)}, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -62,8 +62,8 @@ func measureWalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 	rows = []row{
 		{"a program from start to end, no sandbox", spread(none), "", false},
 		{"the same, in the sandbox with the host's network", spread(auto), "", false},
-		{"the same, with a network of its own", spread(walls), "", false},
-		{"walls against none", ms(more), "≤ " + ms(wallsAim), more <= wallsAim},
+		{"the same, in the sandbox with its own network", spread(walls), "", false},
+		{"additional time of the sandbox with its own network", ms(more), "≤ " + ms(wallsAim), more <= wallsAim},
 	}
 	return rows, nil, nil
 }
@@ -75,10 +75,10 @@ func finish(ctx context.Context, box *sandbox.Sandbox, spec sandbox.Spec) error 
 		return err
 	}
 	go io.Copy(io.Discard, p.Stdout())
-	said, _ := io.ReadAll(p.Stderr())
+	output, _ := io.ReadAll(p.Stderr())
 	exit, err := p.Wait()
 	if err == nil && exit.Code != 0 {
-		err = fmt.Errorf("it ended with status %d: %s", exit.Code, said)
+		err = fmt.Errorf("the program ended with status %d: %s", exit.Code, output)
 	}
 	return err
 }

@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// webhookAim is the answers' 99th percentile at webhookRate.
+	// webhookAim limits the 99th percentile of the answers' latency at webhookRate.
 	webhookAim  = 25 * time.Millisecond
 	webhookRate = 1000
 	connections = 64
-	// payloadSize is an ordinary issue_comment event's size in bytes.
+	// payloadSize is the usual size of an issue_comment event, in bytes.
 	payloadSize = 14 << 10
-	// commented is the number of issues with comments.
+	// commented is the number of issues that get comments.
 	commented = 1000
 )
 
-// measureWebhooks sends signed comments that are not for Pawl, with unique GUIDs, while the server stores and handles
-// them.
+// measureWebhooks sends signed comments that are not for Pawl, each with its own GUID. Meanwhile the server stores and
+// handles them.
 func measureWebhooks(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	for _, m := range []struct {
 		name string
@@ -59,7 +59,7 @@ func measureWebhooks(ctx context.Context, bin, dir string) (rows []row, notes []
 				"p99 < " + ms(webhookAim), p99 < webhookAim})
 			continue
 		}
-		rows = append(rows, row{fmt.Sprintf("webhook answers as fast as they come, %d connections", connections),
+		rows = append(rows, row{fmt.Sprintf("webhook answers at full speed, %d connections", connections),
 			fmt.Sprintf("%.0f/s, %s", r.perSecond(), answers), "", false})
 	}
 	return rows, notes, nil
@@ -101,9 +101,9 @@ func webhooks(ctx context.Context, bin, dir string, l load) (res result, note st
 	}
 	what := fmt.Sprintf("at %d/s", l.rate)
 	if l.rate == 0 {
-		what = "as fast as they come"
+		what = "at full speed"
 	}
-	return res, fmt.Sprintf("Webhooks %s: %d answered in %.1f s, %d of them were not yet handled then; the server used %.0f %% of one core, the sender %.0f %%.",
+	return res, fmt.Sprintf("Webhooks %s: %d answered in %.1f s, and %d of these not yet handled at the end; the server used %.0f %% of one core, the sender %.0f %%.",
 		what, len(res.took), res.elapsed.Seconds(), state.Deliveries[thread.Received],
 		100*server.Seconds()/res.elapsed.Seconds(), 100*sender.Seconds()/res.elapsed.Seconds()), nil
 }
@@ -152,7 +152,8 @@ func words(n int) string {
 	return b.String()
 }
 
-// shot is a prepared delivery without its GUID: signing and encoding must not take the server's time.
+// shot is a prepared delivery without its GUID. It is signed and encoded before the measurement, because this would take
+// processor time from the server.
 type shot struct{ head, body []byte }
 
 // load sends deliveries over its own connections.
@@ -160,15 +161,17 @@ type load struct {
 	addr        string
 	shots       []shot
 	connections int
-	// rate is the number sent per second, whether or not answered; 0 sends the next one after the answer.
+	// rate is the number of deliveries per second, independent of the answers. If it is 0, each delivery is sent after the
+	// previous one's answer.
 	rate int
 	// time is the duration of sending.
 	time time.Duration
-	// prefix separates the GUIDs of several loads.
+	// prefix begins the GUIDs of this load, so that loads do not share GUIDs.
 	prefix uint32
 }
 
-// result has each answer's time and the total time. At a rate, times count from when the delivery was due.
+// result has each answer's time and the total time. If the load has a rate, an answer's time counts from the time when its
+// delivery was due.
 type result struct {
 	took    []time.Duration
 	elapsed time.Duration
@@ -211,7 +214,7 @@ func (l load) run(ctx context.Context) (result, error) {
 	}
 }
 
-// connection sends deliveries in turn until the time is over.
+// connection sends deliveries in turn until time is up.
 func (l load) connection(ctx context.Context, began time.Time, next *atomic.Int64) (took []time.Duration, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.addr)
 	if err != nil {
@@ -258,7 +261,7 @@ func (l load) send(conn net.Conn, answers *bufio.Reader, n int64) error {
 	return nil
 }
 
-// The cost of an ignored webhook.
+// The load for measuring the cost of an ignored webhook.
 const (
 	ignoredAim   = time.Millisecond
 	ignoredCount = 2000
@@ -266,8 +269,8 @@ const (
 	ignoredTurns = 3
 )
 
-// measureIgnored measures the processor time and requests to GitHub for comments that do not address Pawl, until they
-// are handled.
+// measureIgnored sends comments that are not for Pawl. It measures the server's processor time until they are handled, and
+// its requests to GitHub.
 func measureIgnored(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	var each []time.Duration
 	calls := 0

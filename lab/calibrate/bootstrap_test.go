@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tasksOf makes measured pairs of n tasks; every pair is there copies times.
+// tasksOf returns measured pairs of n tasks. Every pair occurs copies times.
 func tasksOf(n, copies int) []scored {
 	var pairs []scored
 	for i := range n {
@@ -59,7 +59,7 @@ func TestReportDependsOnPairsAndSeedOnly(t *testing.T) {
 		t.Errorf("the order of the lines changed the report (-want +got):\n%s", diff)
 	}
 	if printed(t, first) == printed(t, measured(lines, 2)) {
-		t.Error("another seed drew the same tasks")
+		t.Error("a different seed gave the same draws")
 	}
 }
 
@@ -72,11 +72,11 @@ func TestIntervalContainsTheEstimate(t *testing.T) {
 		t.Errorf("%v, want 0.025 to 0.975", got)
 	}
 	if got := middle(nil); got[0].Known() || got[1].Known() {
-		t.Errorf("nothing was drawn, yet %v", got)
+		t.Errorf("%v without any draw", got)
 	}
 }
 
-func TestNoneAndAllAreNotCertain(t *testing.T) {
+func TestRatesOfZeroAndOneHaveAnInterval(t *testing.T) {
 	// The rule of Clopper and Pearson for 0 of 29: 1 − 0.025^(1/29).
 	if got := uncertain(Range{0, 0}, 0, 29); got[0] != 0 || math.Abs(float64(got[1])-0.1194) > 1e-4 {
 		t.Errorf("none of 29: %v", got)

@@ -16,27 +16,28 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// MaxFPR limits the share of different attempts that a recommended threshold calls similar. A false alarm may stop
+// MaxFPR limits the share of different pairs that a recommended threshold calls similar. A false alarm may stop
 // useful work; a missed repetition only costs one more attempt. 5 % is a convention.
 const MaxFPR = 0.05
 
-const rule = "the highest true positive rate with at most 5 % false positives; of equals the highest threshold"
+const rule = "the highest true positive rate with at most 5 % false positives; among equal rates the highest threshold"
 
-// minTasks is the number of tasks of either label that can show a better threshold: five coins agree once in 32
-// throws, more than the 2.5 % below an interval; six once in 64.
+// minTasks is the number of tasks of each label that are needed to show that a threshold is better. Five tasks all agree by
+// chance with probability 1/32, more than the 2.5 % tail below a 95 % interval. For six tasks it is 1/64.
 const minTasks = 6
 
-var ErrNoPairs = errors.New("it holds no pairs; write one JSON object a line: " +
+// ErrNoPairs means that the input has no pairs.
+var ErrNoPairs = errors.New("it has no pairs; write one JSON object a line: " +
 	`{"view": "failure", "label": "same", "group": "task-1", "a": "…", "b": "…"}`)
 
-// Options configure a measurement. Without resamples the intervals are unknown.
+// Options configure a measurement. With 0 resamples the intervals are unknown.
 type Options struct {
 	Threshold float64 // current threshold
 	Seed      uint64
 	Resamples int
 }
 
-// Measure reads all pairs and reports on each of their views. Its errors come from the pairs, or are ErrNoPairs.
+// Measure reads all pairs and reports on each of their views. It returns the first error of the pairs, or ErrNoPairs.
 func Measure(pairs iter.Seq2[Pair, error], o Options) (Report, error) {
 	prints, empty := map[string][]scored{}, map[string]int{}
 	for p, err := range pairs {
@@ -75,33 +76,34 @@ func measure(s scale, o Options) View {
 	}
 }
 
-// settable rounds a similarity down to two decimals; one bit (1/64) is more than a hundredth.
+// settable rounds a similarity down to two decimals. No other similarity of two fingerprints lies in between, because one
+// bit is 1/64.
 func settable(n Number) Number { return Number(math.Floor(float64(n)*100) / 100) }
 
 // reservations returns why a view's numbers may be unreliable.
 func (v View) reservations() []string {
-	said := []string{}
+	reasons := []string{}
 	for _, label := range []struct {
 		name  string
 		tasks int
 	}{{Same, v.SameGroups}, {Different, v.DifferentGroups}} {
 		switch {
 		case label.tasks == 0:
-			said = append(said, fmt.Sprintf("no pair is labelled %s, so the curve and the recommendation are unknown", label.name))
+			reasons = append(reasons, fmt.Sprintf("no pair is labelled %s, so the curve and the recommendation are unknown", label.name))
 		case label.tasks < minTasks:
-			said = append(said, fmt.Sprintf("pairs labelled %s: from fewer than %d tasks, too few to show that a threshold is better", label.name, minTasks))
+			reasons = append(reasons, fmt.Sprintf("pairs labelled %s: from fewer than %d tasks, too few to show that a threshold is better", label.name, minTasks))
 		}
 	}
 	if v.View == prose {
-		said = append(said, "the agent's prose supports a verdict and does not make one, so nothing is set from this view")
+		reasons = append(reasons, "the agent's prose alone never decides, so this view changes no threshold")
 	}
 	if v.Empty > 0 {
-		said = append(said, fmt.Sprintf("pairs with a text that has no words, counted as not similar: %d", v.Empty))
+		reasons = append(reasons, fmt.Sprintf("pairs with a text that has no words, counted as not similar: %d", v.Empty))
 	}
-	return said
+	return reasons
 }
 
-// byPrint returns the similarity that policy uses; unknown for a text without a fingerprint.
+// byPrint returns the similarity that policy uses. It is unknown if a text has no fingerprint.
 func byPrint(view, a, b string) (similarity float64, known bool) {
 	of := simhash.Fingerprint
 	if view == "failure" {
@@ -126,7 +128,7 @@ const (
 	Different = "different"
 )
 
-// Pair is two attempts at one task in one view, with the truth.
+// Pair is two attempts at one task in one view, with the label that says whether the second repeats the first.
 type Pair struct {
 	View  string // one of Views
 	Label string // Same or Different
@@ -140,8 +142,8 @@ func Views() []string { return []string{"failure", prose, "diff"} }
 // prose is the agent's text about its work.
 const prose = "revision"
 
-// Read yields the pairs of a JSONL stream, also gzipped, up to the first error, which names the line. It ignores
-// blank lines and other keys.
+// Read yields the pairs of a JSONL stream, which may be compressed with gzip. It stops at the first error, which names the
+// line. It ignores blank lines and unknown keys.
 func Read(r io.Reader) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
 		in := bufio.NewReader(r)
@@ -175,7 +177,7 @@ func Read(r io.Reader) iter.Seq2[Pair, error] {
 	}
 }
 
-// parse parses one line strictly: a misspelt label would invert the numbers.
+// parse parses one line. It refuses unknown labels, because a misspelt label would skew the numbers.
 func parse(line []byte) (Pair, error) {
 	var row struct {
 		View, Label, Group string

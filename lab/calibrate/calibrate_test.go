@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/goldentest"
 )
 
-// madeUp are pairs of invented texts.
+// madeUp returns pairs of invented texts.
 func madeUp(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/pairs.jsonl")
@@ -48,7 +48,7 @@ func TestReportAndPictureAreGolden(t *testing.T) {
 	goldentest.Compare(t, "testdata/roc.golden.svg", r.SVG())
 }
 
-// line is one pair; texts that differ share no trigram.
+// line returns one pair as a line of input. In these tests, different texts share no trigram.
 func line(label string, task int, a, b string) string {
 	return fmt.Sprintf(`{"view": "diff", "label": %q, "group": "t%d", "a": %q, "b": %q}`+"\n", label, task, a, b)
 }
@@ -78,7 +78,7 @@ func TestOneLabelLeavesTheCurveUnknown(t *testing.T) {
 }
 
 func TestTooCostlyThresholdIsNotRecommended(t *testing.T) {
-	// Both labels hold equal texts only: whatever finds one finds all.
+	// All pairs have equal texts, so every threshold calls all or no pairs similar.
 	r := measured(t, line(Same, 1, "a b c", "a b c")+line(Different, 2, "a b c", "a b c"))
 	if v := r.Views[0]; v.Recommended != nil || v.AUC != 0.5 || !strings.Contains(v.Verdict(), "no threshold finds anything") {
 		t.Errorf("recommended %+v, AUC %v, %s", v.Recommended, v.AUC, v.Verdict())
@@ -95,7 +95,7 @@ func TestTwoTasksShowNothing(t *testing.T) {
 		}
 		many += pair
 	}
-	// A current threshold of 1 finds none of the near ones, the rule finds all.
+	// The current threshold of 1 finds no pair of similar texts. The rule's threshold finds all.
 	for lines, want := range map[string]bool{few: false, many: true} {
 		r, err := Measure(Read(strings.NewReader(lines)), Options{Threshold: 1, Seed: 1, Resamples: 50})
 		if err != nil {
@@ -108,8 +108,7 @@ func TestTwoTasksShowNothing(t *testing.T) {
 }
 
 func TestRecommendedThresholdCanBeSet(t *testing.T) {
-	// A threshold of two decimals must call the same distances similar as the
-	// score that it stands for, and none more.
+	// A threshold with two decimals must call exactly the same distances similar as the exact score.
 	for bits := range 65 {
 		score := 1 - float64(bits)/64
 		set := float64(settable(Number(score)))

@@ -1,6 +1,6 @@
-// Calibrate measures on labelled pairs of attempts how well fingerprints' similarity separates repetitions from
-// different attempts: the current threshold's rates, and the recommended threshold. Equal pairs, options and seed give
-// an equal report. Run `go run ./calibrate -h` in lab/ for its flags.
+// Calibrate measures how well the similarity of fingerprints separates repetitions from different attempts. It reads
+// labelled pairs of attempts, and reports the current threshold's rates and the recommended threshold. The same pairs,
+// options and seed give the same report. Run `go run ./calibrate -h` in lab/ for its flags.
 //
 //	main.go       flags
 //	calibrate.go  input (Pair), the allowed error (MaxFPR), similarity (byPrint)

@@ -16,15 +16,14 @@ import (
 func recorded(t *testing.T) *os.File {
 	f, err := os.Open("../../../shared/corpora/stagnation-pairs.jsonl.gz")
 	if err != nil {
-		t.Skipf("the evaluation data is not here: %v", err)
+		t.Skipf("the evaluation data is missing: %v", err)
 	}
 	t.Cleanup(func() { f.Close() })
 	return f
 }
 
-// TestEvalThresholds prints what thresholds do on the recorded pairs, and holds
-// the shipped default against them: the views that decide must not show a
-// better one.
+// TestEvalThresholds prints the report on the recorded pairs. It fails if a view shows that another threshold is better than
+// the default, except in the view of the agent's prose.
 func TestEvalThresholds(t *testing.T) {
 	f := recorded(t)
 	r, err := Measure(Read(f), Options{Threshold: policy.Defaults().Stagnation.Similarity, Seed: 1, Resamples: 2000})
@@ -36,14 +35,13 @@ func TestEvalThresholds(t *testing.T) {
 	t.Log("\n" + b.String())
 	for _, v := range r.Views {
 		if v.View != prose && v.HeldOut.Better {
-			t.Errorf("%s: the default is not what the data supports: %s", v.View, v.Verdict())
+			t.Errorf("%s: the data does not support the default: %s", v.View, v.Verdict())
 		}
 	}
 }
 
-// TestEvalFalseAlarms counts how many failures that are similar although the
-// patches differ name the same failing tests: such an alarm is false by the
-// label, which comes from the patches, and right about the failure.
+// TestEvalFalseAlarms counts the false alarms whose failures name the same failing tests. A false alarm is a pair with similar
+// failures and different patches. If the failing tests are equal, the alarm is right about the failure.
 func TestEvalFalseAlarms(t *testing.T) {
 	threshold := policy.Defaults().Stagnation.Similarity
 	alarms, equal := 0, 0
@@ -62,8 +60,7 @@ func TestEvalFalseAlarms(t *testing.T) {
 	t.Logf("%d failures of different patches are similar from %.2f on; %d of them name exactly the same failing tests", alarms, threshold, equal)
 }
 
-// failing are the failing tests that the output of pytest, unittest or sympy's
-// runner names.
+// failing returns the failing tests in the output of pytest, unittest or sympy's runner.
 func failing(output string) map[string]bool {
 	named := regexp.MustCompile(`(?m)^(?:FAILED|ERROR) (\S+)|^(\S+ \(\S+\)) \.\.\. (?:FAIL|ERROR)|^_{3,} (\S+) _{3,}|^(test_\w+) [FE]\b`)
 	tests := map[string]bool{}

@@ -14,10 +14,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// exportedThreads limits the threads to those changed last.
+// exportedThreads limits the export to the threads that changed last.
 const exportedThreads = 10_000
 
-// exportRetries prints the retries in a server's database as labelled pairs. The label never comes from the texts.
+// exportRetries prints the retries in a server's database as labelled pairs. The labels do not depend on the compared texts.
 func (o options) exportRetries(ctx context.Context, _ io.Reader, out io.Writer) error {
 	cfg, err := config.Load(o.config, os.LookupEnv)
 	if err != nil {
@@ -47,7 +47,7 @@ func (o options) exportRetries(ctx context.Context, _ io.Reader, out io.Writer) 
 	return nil
 }
 
-// retries returns the labelled pairs of consecutive attempts of a run.
+// retries returns the pairs of consecutive attempts of the thread's runs that can be labelled.
 func retries(group string, s thread.State) []Pair {
 	var pairs []Pair
 	for i := 1; i < len(s.Attempts); i++ {
@@ -73,8 +73,8 @@ func retries(group string, s thread.State) []Pair {
 	return pairs
 }
 
-// labelOf returns whether b repeats the failed attempt a: the same tree or failing tests mean the same; other failing
-// tests or a success mean different. Empty is unknown.
+// labelOf returns whether attempt b repeats the failed attempt a. It is Same if the tree or the failing tests are equal, and
+// Different if other tests fail or b succeeded. It is empty if unknown.
 func labelOf(a, b policy.Receipt) string {
 	if !a.Failing() {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// resamples of a bootstrap: 50 of them lie beyond each end of a 95 % interval.
+// resamples is the number of bootstrap resamples. 50 of them lie below a 95 % interval, and 50 above it.
 const resamples = 2000
 
 const usage = `usage: calibrate [flags] FILE
@@ -27,7 +27,7 @@ compressed with gzip, and - reads standard input:
 
 `
 
-// pawl's exit codes.
+// The exit codes are the same as pawl's.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -38,7 +38,7 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout
 
 type options struct {
 	config    string
-	threshold float64 // 0: the configuration's
+	threshold float64 // 0 means the configuration's threshold
 	seed      uint64
 	svg       string
 	json      bool
@@ -106,7 +106,7 @@ func (o options) checkExport(files int) error {
 	return nil
 }
 
-// validThreshold is false also for NaN.
+// validThreshold reports whether t is in (0, 1]; it is false for NaN.
 func validThreshold(t float64) bool { return t > 0 && t <= 1 }
 
 func (o options) measure(_ context.Context, in io.Reader, out io.Writer) error {
@@ -138,7 +138,8 @@ func (o options) measure(_ context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// inUse returns the threshold of the flag, else of the configuration, else the published one.
+// inUse returns the threshold of the flag, of the configuration if the flag is not set, or the default without a
+// configuration.
 func (o options) inUse() (float64, error) {
 	if o.threshold != 0 {
 		return o.threshold, nil

@@ -120,7 +120,7 @@ func TestPictureIsWellFormedAndLoadsNothing(t *testing.T) {
 	}
 	for _, outside := range []string{"href", "url(", "<script", "<image"} {
 		if strings.Contains(string(picture), outside) {
-			t.Errorf("the picture reaches outside itself: %s", outside)
+			t.Errorf("the picture refers to another address: %s", outside)
 		}
 	}
 }
@@ -137,12 +137,12 @@ func TestBadInputGetsAClearError(t *testing.T) {
 		{"two files", "", []string{"a", "b"}, exitUsage, "name one file"},
 		{"a threshold in per cent", good, []string{"-threshold", "85", "-"}, exitUsage, "-threshold 85"},
 		{"a threshold of zero", good, []string{"-threshold", "0", "-"}, exitUsage, "-threshold 0"},
-		{"a threshold that is no number", good, []string{"-threshold", "NaN", "-"}, exitUsage, "-threshold NaN"},
+		{"a threshold that is not a number", good, []string{"-threshold", "NaN", "-"}, exitUsage, "-threshold NaN"},
 		{"an unknown flag", good, []string{"-fast"}, exitUsage, "-fast"},
 		{"an export with a file", "", []string{"-export", "-config", "x", "y"}, exitUsage, "-export needs"},
 		{"a missing file", "", []string{"nothing.jsonl"}, exitFailed, "nothing.jsonl"},
 		{"a missing configuration", good, []string{"-config", "nothing.yml", "-"}, exitFailed, "nothing.yml"},
-		{"an empty file", "", []string{"-"}, exitFailed, "it holds no pairs"},
+		{"an empty file", "", []string{"-"}, exitFailed, "it has no pairs"},
 		{"a bad line", good + "{\n", []string{"-"}, exitFailed, "line 2: not a pair in JSON"},
 		{"a picture that cannot be written", good, []string{"-svg", "nowhere/roc.svg", "-"}, exitFailed, "nowhere/roc.svg"},
 		{"one label only", good, []string{"-"}, exitDone, ""},
@@ -154,7 +154,7 @@ func TestBadInputGetsAClearError(t *testing.T) {
 	}
 }
 
-// TestExportCanBeReadAgain exports a run of two attempts, of which the second passed.
+// TestExportCanBeReadAgain exports a run of two attempts. The second one passed.
 func TestExportCanBeReadAgain(t *testing.T) {
 	file := configuration(t)
 	cfg, err := config.Load(file, os.LookupEnv)

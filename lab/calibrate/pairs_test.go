@@ -11,7 +11,7 @@ import (
 
 const goodLine = `{"view": "diff", "label": "same", "group": "t", "a": "x", "b": "", "more": 1}` + "\n"
 
-// readAll gives the pairs up to the first error.
+// readAll returns the pairs before the first error.
 func readAll(input string) (pairs []Pair, err error) {
 	for p, err := range Read(strings.NewReader(input)) {
 		if err != nil {
@@ -40,7 +40,7 @@ func TestPairsAreReadPlainAndCompressed(t *testing.T) {
 		}
 	}
 	if _, err := readAll(packed.String()[:packed.Len()-6]); err == nil {
-		t.Error("a file that was cut off was taken for a whole one")
+		t.Error("a truncated file gave no error")
 	}
 }
 
@@ -67,6 +67,6 @@ func TestLineLengthIsLimited(t *testing.T) {
 		t.Errorf("a line of 1 MiB: %d pairs, error %v", len(got), err)
 	}
 	if _, err := readAll(goodLine + strings.Repeat("x", maxLine+1)); err == nil || !strings.HasPrefix(err.Error(), "line 2: ") {
-		t.Errorf("a line over the bound: error %v", err)
+		t.Errorf("a line above the limit: error %v", err)
 	}
 }

@@ -25,7 +25,7 @@ type View struct {
 	Same      int    `json:"same"`
 	Different int    `json:"different"`
 	Groups    int    `json:"groups"`
-	// SameGroups and DifferentGroups count tasks with such a pair.
+	// SameGroups and DifferentGroups count the tasks that have a pair with this label.
 	SameGroups      int `json:"same_groups"`
 	DifferentGroups int `json:"different_groups"`
 	// Empty pairs have a text without a fingerprint and count as not similar.
@@ -33,7 +33,7 @@ type View struct {
 	AUC         Number `json:"auc"` // probability that a same pair is more similar than a different one; 0.5 is chance
 	AUC95       Range  `json:"auc_95"`
 	Recommended *Cut   `json:"recommended"` // nil for none
-	// ROC runs from the highest to the lowest threshold, without the corner of none similar.
+	// ROC has the curve's points from the highest to the lowest threshold, without the first point, where no pair is similar.
 	ROC     []Point `json:"roc"`
 	Current Cut     `json:"current"` // the current threshold
 	HeldOut HeldOut `json:"held_out"`
@@ -44,14 +44,14 @@ type View struct {
 // Cut describes one threshold.
 type Cut struct {
 	Threshold   Number `json:"threshold"`
-	Threshold95 Range  `json:"threshold_95"` // the rule's threshold in other draws of tasks; unknown for a given one
+	Threshold95 Range  `json:"threshold_95"` // the rule's threshold in the resamples; unknown for a given threshold
 	TPR         Number `json:"tpr"`
 	TPR95       Range  `json:"tpr_95"`
 	FPR         Number `json:"fpr"`
 	FPR95       Range  `json:"fpr_95"`
 }
 
-// HeldOut tests the rule on unseen tasks: each task's threshold is chosen on the others.
+// HeldOut tests the rule on unseen tasks: the threshold for each task is chosen from the other tasks.
 type HeldOut struct {
 	TPR    Number `json:"tpr"`
 	FPR    Number `json:"fpr"`
@@ -67,7 +67,7 @@ type Point struct {
 	FPR       Number `json:"fpr"`
 }
 
-// Number may be unknown: NaN, null in JSON.
+// Number is a number that may be unknown: NaN, which is null in JSON.
 type Number float64
 
 // MarshalJSON writes at most six decimals.
@@ -80,7 +80,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) }
 
-// Range is an interval; both ends are known or none.
+// Range is an interval. Either both ends are known or neither is.
 type Range [2]Number
 
 func (r Range) MarshalJSON() ([]byte, error) {
@@ -102,7 +102,7 @@ func (r Report) Text(w io.Writer) {
 	}
 	t.Flush()
 	fmt.Fprintf(w, "\nIn brackets: 95 %% intervals over tasks, %d resamples, seed %d.\nRecommended: %s.\n"+
-		"On unseen tasks: the cut of each task is chosen on the others.\n", r.Resamples, r.Seed, r.Rule)
+		"On unseen tasks: the threshold for each task is chosen from the other tasks.\n", r.Resamples, r.Seed, r.Rule)
 	for _, v := range r.Views {
 		fmt.Fprintf(w, "\n%s: %d pairs of %d tasks; %d same (%d tasks), %d different (%d tasks)\n%s\n",
 			v.View, v.N, v.Groups, v.Same, v.SameGroups, v.Different, v.DifferentGroups, v.Verdict())
@@ -115,7 +115,7 @@ func (r Report) Text(w io.Writer) {
 	}
 }
 
-// Verdict says whether the recommended threshold is proven better than the current one.
+// Verdict says whether the data shows that the recommended threshold is better than the current one.
 func (v View) Verdict() string {
 	now := number(v.Current.Threshold)
 	switch {
@@ -163,7 +163,8 @@ const (
 	plotHeight = 13
 )
 
-// plot draws the ROC curve in characters, with the line of chance and the current and recommended cuts.
+// plot draws the ROC curve in characters, with the line of chance and the points of the current and the recommended
+// threshold.
 func (v View) plot() string {
 	grid := make([][]rune, plotHeight)
 	for y := range grid {
@@ -211,7 +212,7 @@ func (v View) plot() string {
 //go:embed roc.svg.tmpl
 var picture string
 
-// Sizes in SVG's user units: a plot's side, its box's width, its offset there.
+// Sizes in SVG's user units: the side of a plot, the width of its box, and its offset in the box.
 const (
 	side     = 280
 	boxWidth = 360
@@ -227,7 +228,7 @@ func (r Report) SVG() string {
 		"width": func(views []View) int { return boxWidth * len(views) },
 		"left":  func(i int) int { return i*boxWidth + boxLeft },
 		"path": func(curve []Point) string {
-			d := fmt.Sprintf("M0 %d", side) // the corner of none similar
+			d := fmt.Sprintf("M0 %d", side) // the first point, where no pair is similar
 			for _, p := range curve {
 				d += "L" + x(p.FPR) + " " + y(p.TPR)
 			}
@@ -236,7 +237,7 @@ func (r Report) SVG() string {
 	}).Parse(picture))
 	var b strings.Builder
 	if err := t.Execute(&b, r); err != nil {
-		panic(err) // template and report are in this package
+		panic(err) // the template fits the report, because both are in this package
 	}
 	return b.String()
 }

@@ -14,8 +14,8 @@ type scored struct {
 	score float64
 }
 
-// scale has one view's pairs: the distinct scores from high to low, which are the relevant thresholds, and each
-// task's pairs by score level.
+// scale has one view's pairs. Its levels are the distinct scores from high to low; no other thresholds need to be compared.
+// It has each task's pairs by level.
 type scale struct {
 	cuts  []float64
 	tasks [][]cell
@@ -44,7 +44,7 @@ func newScale(pairs []scored) scale {
 	return s
 }
 
-// level returns the last level that a threshold calls similar; −1 for none.
+// level returns the last level that a threshold calls similar; −1 if it calls no level similar.
 func (s scale) level(threshold float64) int {
 	n, there := slices.BinarySearchFunc(s.cuts, threshold, func(a, b float64) int { return cmp.Compare(b, a) })
 	if !there {
@@ -105,8 +105,8 @@ func (c counts) auc() float64 {
 	return float64(halves) / float64(2*c.same.n*c.different.n)
 }
 
-// choose returns the level with the highest true positive rate among those with a false positive rate of at most
-// MaxFPR; of equals the highest threshold; −1 for none.
+// choose returns the level with the highest true positive rate among the levels with a false positive rate of at most MaxFPR.
+// Among equal rates it takes the highest threshold. It returns −1 if there is no such level.
 func (c counts) choose() int {
 	best, most := -1, 0
 	if c.different.n == 0 {
@@ -126,7 +126,7 @@ func (c counts) choose() int {
 	return best
 }
 
-// recommended returns the rule's cut; nil for none.
+// recommended returns the threshold that the rule chooses; nil if it chooses none.
 func (s scale) recommended(all counts, o Options) *Cut {
 	chosen := all.choose()
 	if chosen < 0 {
@@ -185,9 +185,9 @@ func (s scale) roc(all counts) []Point {
 	return points
 }
 
-// heldOut chooses each task's cut on the other tasks, and compares it with the level in use.
+// heldOut chooses the threshold for each task from the other tasks, and compares it with the level in use.
 func (s scale) heldOut(inUse int, o Options) HeldOut {
-	// The levels of unseen: which of the two calls a pair similar.
+	// The levels of unseen are bits: whether the rule, and whether the threshold in use, call a pair similar.
 	const rule, use = 1, 2
 	unseen := scale{cuts: make([]float64, rule+use+1), tasks: make([][]cell, len(s.tasks))}
 	all := s.count()
@@ -244,8 +244,8 @@ func middle(came []float64) Range {
 
 func unknown() Range { return Range{Number(math.NaN()), Number(math.NaN())} }
 
-// uncertain returns a rate's interval over tasks. If no pair or every pair is hit, all resamples agree; then it is
-// the exact binomial interval (Clopper and Pearson) with tasks as trials.
+// uncertain returns a rate's interval over tasks. If the rate is 0 or 1, all resamples agree. It then returns the exact
+// binomial interval (Clopper and Pearson) with tasks as trials.
 func uncertain(r Range, rate float64, tasks int) Range {
 	beyond := 1 - math.Pow((1-confidence)/2, 1/float64(tasks))
 	switch {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pairsOf makes measured pairs, each of a task of its own.
+// pairsOf returns measured pairs. Each pair has its own task.
 func pairsOf(same, different []float64) []scored {
 	var pairs []scored
 	for _, s := range same {
@@ -63,7 +63,7 @@ func TestCurveAgreesWithItsDefinition(t *testing.T) {
 	})
 }
 
-// above is the share of scores that a threshold calls similar.
+// above returns the share of scores that a threshold calls similar.
 func above(scores []float64, threshold float64) float64 {
 	n := 0
 	for _, s := range scores {

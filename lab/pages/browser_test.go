@@ -24,11 +24,11 @@ type browser struct {
 	t    *testing.T
 	s    *site
 	ctx  context.Context
-	axe  string // the source of axe-core, for looked
-	shot string // where pictures of the pages go; empty for none
+	axe  string // the source of axe-core, which checks accessibility
+	shot string // the folder for pictures of the pages; empty for none
 }
 
-// browse skips where there is no browser; .ci/setup installs what is needed.
+// browse starts a browser. It skips the test without chromium, which .ci/setup installs.
 func browse(t *testing.T, s *site) *browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -45,7 +45,7 @@ func browse(t *testing.T, s *site) *browser {
 	return b
 }
 
-// judge is a browser with axe-core, and skips without it.
+// judge starts a browser with axe-core. It skips the test without axe-core.
 func judge(t *testing.T, s *site) *browser {
 	t.Helper()
 	axe, err := os.ReadFile("../../testdata/browser/node_modules/axe-core/axe.min.js")
@@ -57,7 +57,7 @@ func judge(t *testing.T, s *site) *browser {
 	return b
 }
 
-// call is a command of the DevTools protocol as an action.
+// call returns an action that sends a command of the DevTools protocol.
 func call[P, R any](method cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, method, params)
@@ -74,7 +74,7 @@ func (b *browser) run(all ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// eval is what an expression of JavaScript comes to, also where that takes a while.
+// eval returns the value of a JavaScript expression, and waits if it is a promise.
 func (b *browser) eval(expression string) string {
 	b.t.Helper()
 	s, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("Promise.resolve("+expression+").then(String)", chromedp.EvalAwaitPromise))
@@ -93,10 +93,10 @@ func (b *browser) await(what, expression string) {
 		}
 		b.run(chromedp.Sleep(50 * time.Millisecond))
 	}
-	b.t.Fatalf("in vain for 30 s: %s", what)
+	b.t.Fatalf("not within 30 s: %s", what)
 }
 
-// looked opens a page at a width in a colour scheme, has axe judge it, and takes a picture.
+// looked opens a page with a window's width and a colour scheme, checks it with axe, and takes a picture.
 func (b *browser) looked(path, scheme string, width int64) {
 	b.t.Helper()
 	b.visit(b.s.url+path, scheme, width)
@@ -112,7 +112,7 @@ func (b *browser) looked(path, scheme string, width int64) {
 	b.shoot(fileName(path), scheme, width)
 }
 
-// visit opens an address at a width in a colour scheme.
+// visit opens an address with a window's width and a colour scheme.
 func (b *browser) visit(address, scheme string, width int64) {
 	b.t.Helper()
 	b.run(
@@ -122,7 +122,7 @@ func (b *browser) visit(address, scheme string, width int64) {
 	)
 }
 
-// shoot keeps a picture of the page, if make test-all named a folder.
+// shoot saves a picture of the page if make test-all set a folder.
 func (b *browser) shoot(name, scheme string, width int64) {
 	b.t.Helper()
 	if b.shot == "" {
@@ -137,7 +137,7 @@ func (b *browser) shoot(name, scheme string, width int64) {
 	}
 }
 
-// fileName is a path as the name of a file.
+// fileName turns a page's path into a file name.
 func fileName(path string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("/?=&#%", r) {
@@ -172,7 +172,7 @@ func (b *browser) crawl(from string) []string {
 		}
 		links := b.eval(`[...document.querySelectorAll("a[href]")].map(a => new URL(a.href)).filter(u => u.origin === location.origin).map(u => u.pathname + u.search).join("\n")`)
 		for link := range strings.SplitSeq(links, "\n") {
-			if link != "" && !strings.HasSuffix(link, "/raw") { // a download is no page
+			if link != "" && !strings.HasSuffix(link, "/raw") { // a download is not a page
 				queue = append(queue, link)
 			}
 		}
@@ -180,11 +180,11 @@ func (b *browser) crawl(from string) []string {
 	return pages
 }
 
-// TestEveryPageWorksInABrowser has axe-core judge every page that links lead to, and those of the login.
+// TestEveryPageWorksInABrowser checks every linked page, and the login pages, with axe-core.
 func TestEveryPageWorksInABrowser(t *testing.T) {
 	s := open(t)
 	b := judge(t, s)
-	b.looked("/", "light", 1280) // before there is anything to show
+	b.looked("/", "light", 1280) // while there are no threads
 	s.work()
 	found := b.crawl("/")
 	for _, path := range []string{"/costs", "/accounts", "/backends", s.thread(s.solved), s.thread(s.running), s.thread(s.running) + "/attempts/1/log"} {
@@ -211,7 +211,7 @@ func TestPageFollowsARunningAttempt(t *testing.T) {
 	s.run()
 	b := browse(t, s)
 	b.run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.url+s.thread(s.running)))
-	// The live lines are in sight without a scroll, also on a telephone.
+	// The live lines are visible without scrolling, also on a phone.
 	for _, width := range []int64{390, 1280} {
 		b.run(chromedp.EmulateViewport(width, 844))
 		if got := b.eval(`(() => { const log = document.querySelector(".live .log").getBoundingClientRect(); return log.top >= 0 && log.top < innerHeight - 100 })()`); got != "true" {
@@ -227,7 +227,7 @@ func TestPageFollowsARunningAttempt(t *testing.T) {
 	}
 	elapsed := b.eval(`document.querySelector("[data-elapsed]").textContent`)
 	b.await("the time", `document.querySelector("[data-elapsed]").textContent !== "`+elapsed+`"`)
-	// A reader of earlier lines stays there, whatever comes below.
+	// New lines do not scroll the log while a user reads earlier lines.
 	b.eval(`document.querySelector(".log").scrollTop = 0`)
 	b.await("earlier lines", `document.querySelector(".log").childElementCount > 350`)
 	b.await("the scroll to end", `document.querySelector(".log").scrollTop > 0`)
@@ -239,14 +239,14 @@ func TestPageFollowsARunningAttempt(t *testing.T) {
 		t.Errorf("the last call is %q", got)
 	}
 	if got := b.eval(at); got != before {
-		t.Errorf("%q was read, and %q is there now", before, got)
+		t.Errorf("the visible line was %q and is now %q", before, got)
 	}
 	_, err := s.World.Comment(repo, s.running, rig.Writer, "/pawl stop")
 	s.must(err)
 	b.await("the notice", `!document.querySelector("[data-changed]").hidden`)
 	b.await("the end", `document.querySelector(".live h2").textContent === "The attempt has ended"`)
 	if got := b.eval(at); got != before {
-		t.Errorf("%q was read when the attempt ended, and %q is there now", before, got)
+		t.Errorf("the visible line was %q before the attempt's end and is now %q", before, got)
 	}
 	if now := b.eval(places); now != placed {
 		t.Errorf("things moved or closed during the reading:\n%s\n%s", placed, now)
@@ -264,11 +264,11 @@ func TestPagesWorkWithoutScriptsAndByKeyboard(t *testing.T) {
 	}
 	b.run(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false}), chromedp.Navigate(s.url+"/"), chromedp.KeyEvent("\t"))
 	if got := b.eval(`document.activeElement.textContent`); got != "Skip to the content" {
-		t.Errorf("the first stop of the keyboard is %q", got)
+		t.Errorf("the first element in the tab order is %q", got)
 	}
 	b.run(chromedp.Navigate(page))
 	if why := b.eval(`[...document.querySelectorAll(".commands form")].find(f => f.textContent.includes("Retry")).textContent`); !strings.Contains(why, "Not now: an attempt is running; stop it first.") {
-		t.Errorf("the button that cannot act says %q", why)
+		t.Errorf("the disabled button says %q", why)
 	}
 	for range 40 {
 		if b.eval(`document.activeElement.textContent`) == "Stop" {

@@ -34,7 +34,7 @@ type camera struct {
 	dir string
 }
 
-// take keeps the first so many pixels of a page.
+// take saves a picture of the top of a page.
 func (c *camera) take(name, address string, width, height int64) {
 	c.t.Helper()
 	c.run(chromedp.EmulateViewport(width, height), chromedp.Navigate(address), chromedp.Sleep(1500*time.Millisecond))
@@ -52,7 +52,7 @@ func (c *camera) take(name, address string, width, height int64) {
 	}
 }
 
-// github is text in Markdown as GitHub shows it, with a style like GitHub's.
+// github takes a picture of Markdown text in a style like GitHub's.
 func (c *camera) github(name, title, badge, text string, height int64) {
 	c.t.Helper()
 	var body bytes.Buffer
@@ -74,7 +74,7 @@ header, th, td, h2, h3 { border-color: #3d444d; } header span, blockquote { colo
 </style><header>`+html.EscapeString(title)+` <span>`+html.EscapeString(badge)+`</span></header>`+body.String()), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	for _, scheme := range []string{"dark", "light"} { // the last one is that of the pictures
+	for _, scheme := range []string{"dark", "light"} { // the pictures for README and docs are light
 		for _, width := range []int64{390, 900} {
 			c.visit("file://"+file, scheme, width)
 			c.shoot(name, scheme, width)
@@ -83,7 +83,7 @@ header, th, td, h2, h3 { border-color: #3d444d; } header span, blockquote { colo
 	c.take(name, "file://"+file, 900, height)
 }
 
-// TestPictures takes the pictures of README and docs: the pages, a check run and a comment of the site's issues.
+// TestPictures takes the pictures for README and docs: pages, a check run and a comment.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Fatal("name the folder with -pictures, as make pictures does")

@@ -1,5 +1,5 @@
-// Package pages looks at Pawl's pages in a browser: the built program works on issues of the fake GitHub, and Debian's
-// chromium shows what people see. `make pictures` takes the pictures of README and docs on the way.
+// Package pages tests Pawl's pages in a browser: the built program works on issues of the fake GitHub, and Debian's
+// chromium shows the pages. `make pictures` also takes the pictures for README and docs.
 package pages
 
 import (
@@ -23,17 +23,17 @@ import (
 // repo is the repository of the issues.
 const repo = "acme/totals"
 
-// patience bounds every wait. It is long, so that a busy machine fails no test.
+// patience limits every wait. It is long, so that a busy machine fails no test.
 const patience = 5 * time.Minute
 
-// site is a server with four issues: one solved at the second try, one stuck, one that waits for a usage limit, and
-// one whose agent works until the test ends.
+// site is a server with four issues: one is solved by the second attempt, one is stuck, one waits for a usage limit, and
+// one has an agent that works until the test ends.
 type site struct {
 	*rig.Rig
 	t      *testing.T
 	db     *store.Store
 	ctrl   string // a folder that the agent shares with the test
-	url    string // of the pages
+	url    string // the pages' URL
 	cookie *http.Cookie
 
 	stuck, solved, limited, running int
@@ -53,7 +53,7 @@ check() {
 check '100 100' 2
 `
 
-// agent plays a different agent for each issue, by what it is asked. CTRL is the site's folder.
+// agent behaves differently for each issue, depending on the prompt. CTRL is the site's folder.
 const agent = `prompt=$(cat)
 says() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"text","text":"%s"}]}}\n' "$1" "$2"; }
 runs() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"tool_use","id":"t%s","name":"Bash","input":{"command":"%s"}}]}}\n' "$1" "$1" "$2"; }
@@ -100,7 +100,7 @@ case "$prompt" in
 esac
 `
 
-// open starts the site and waits until its issues are where the tests want them.
+// open starts the site and waits until its issues have the states that the tests need.
 func open(t *testing.T) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -137,7 +137,7 @@ func open(t *testing.T) *site {
 	return s
 }
 
-// work asks for the four issues and waits for each.
+// work opens the first three issues and waits for the end of their runs.
 func (s *site) work() {
 	s.t.Helper()
 	s.stuck = s.ask("An empty file has no total", "For an empty file there should be a total of nothing instead of 0.")
@@ -149,7 +149,7 @@ func (s *site) work() {
 	s.run()
 }
 
-// run asks for the issue whose agent works until the test ends.
+// run opens the issue whose agent works until the test ends.
 func (s *site) run() {
 	s.t.Helper()
 	s.running = s.ask("Totals of long lists are slow", "Ten thousand prices take half a minute.")
@@ -177,7 +177,7 @@ func (s *site) ask(title, body string) int {
 	return n
 }
 
-// ended reports whether a decision that is no attempt stands at the end of the issue's log.
+// ended reports whether the issue's last decision is not an attempt.
 func (s *site) ended(n int) bool {
 	_, state, err := thread.Load(s.t.Context(), s.db, thread.ID{Owner: "acme", Name: "totals", Number: n})
 	s.must(err)
@@ -198,20 +198,20 @@ func (s *site) signIn() {
 	log, err := os.ReadFile(filepath.Join(s.Dir, "server.log"))
 	s.must(err)
 	for line := range strings.Lines(string(log)) {
-		var said struct{ Message, Pages string }
-		if json.Unmarshal([]byte(line), &said) == nil && said.Message == "pawl serves" {
-			s.url = "http://" + said.Pages
+		var entry struct{ Message, Pages string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "pawl serves" {
+			s.url = "http://" + entry.Pages
 		}
 	}
 	out, err := exec.CommandContext(s.t.Context(), s.Bin, "login", "--config", filepath.Join(s.Dir, "pawl.yml")).CombinedOutput()
 	if err != nil || s.url == "" {
 		s.t.Fatalf("pawl login: %v\n%s\n%s", err, out, log)
 	}
-	resp, err := http.PostForm(strings.TrimSpace(string(out)), nil) // as the page's button does
+	resp, err := http.PostForm(strings.TrimSpace(string(out)), nil) // like the page's button
 	s.must(err)
 	resp.Body.Close()
 	if len(resp.Cookies()) == 0 {
-		s.must(errors.New("the login gives no cookie"))
+		s.must(errors.New("the login returned no cookie"))
 	}
 	s.cookie = resp.Cookies()[0]
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check reads the release like its users, and prints its contents.
+// check reads the release's files like a user, and prints their contents.
 func (r *release) check() error {
 	images, err := r.checkImage()
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *release) check() error {
 			return err
 		}
 		if !bytes.Equal(program, images[platform]) {
-			return fmt.Errorf("the image for %s holds another program than the archive", platform)
+			return fmt.Errorf("the image for %s contains another program than the archive", platform)
 		}
 		if err := r.checkBill(platform); err != nil {
 			return err
@@ -64,7 +64,7 @@ func unpack(from io.Reader) (map[string][]byte, error) {
 	}
 }
 
-// checkImage validates the layout with all digests, and returns each platform's program.
+// checkImage validates the image layout and all digests, and returns the program for each platform.
 func (r *release) checkImage() (map[string][]byte, error) {
 	index, err := layout.ImageIndexFromPath(r.layout())
 	if err != nil {
@@ -99,7 +99,7 @@ func imageFile(image v1.Image) ([]byte, error) {
 	return files[imageProgram], err
 }
 
-// checkArchive returns the program of a complete archive.
+// checkArchive checks that a platform's archive is complete, and returns its program.
 func (r *release) checkArchive(platform string) ([]byte, error) {
 	name := r.name(platform) + ".tar.gz"
 	data, err := os.ReadFile(name)
@@ -114,7 +114,7 @@ func (r *release) checkArchive(platform string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	for _, want := range append([]string{"pawl"}, beside...) {
+	for _, want := range append([]string{"pawl"}, otherFiles...) {
 		if len(files[path.Base(want)]) == 0 {
 			return nil, fmt.Errorf("%s has no %s", name, path.Base(want))
 		}
@@ -122,7 +122,7 @@ func (r *release) checkArchive(platform string) ([]byte, error) {
 	return files["pawl"], nil
 }
 
-// checkBill checks a bill of materials' version and modules.
+// checkBill checks the version and the modules in a bill of materials.
 func (r *release) checkBill(platform string) error {
 	name := r.name(platform) + ".cdx.json"
 	data, err := os.ReadFile(name)
@@ -150,14 +150,14 @@ func (r *release) checkVersion(program []byte) error {
 	if err := os.WriteFile(at, program, 0o755); err != nil {
 		return err
 	}
-	said, err := output(".", at, "version")
+	printed, err := output(".", at, "version")
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(said, "v"+r.version) || !strings.Contains(said, r.commit) {
-		return fmt.Errorf("pawl version says %q, want v%s and %s", said, r.version, r.commit)
+	if !strings.Contains(printed, "v"+r.version) || !strings.Contains(printed, r.commit) {
+		return fmt.Errorf("pawl version says %q, want v%s and %s", printed, r.version, r.commit)
 	}
-	fmt.Println(said)
+	fmt.Println(printed)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (r *release) checkSums() error {
 		return err
 	}
 	if string(got) != want {
-		return fmt.Errorf("%s is not that of the files", sumsName)
+		return fmt.Errorf("%s does not match the files", sumsName)
 	}
 	fmt.Print(want)
 	return nil

@@ -1,6 +1,6 @@
-// Release builds and checks a tag's release: an archive and a bill of materials for each platform (pack.go, check.go),
-// the image with only the program as an OCI layout, the chart, and checksums. It needs no daemon and no secret, and only
-// the Go module proxy of the network. Equal commits give equal bytes. .ci/release runs it.
+// Release builds and checks a tag's release (pack.go, check.go). The release has an archive and a bill of materials for each
+// platform, the image with only the program as an OCI layout, the chart, and checksums. Release needs no daemon and no
+// secret, and no network except the Go module proxy. The same commit gives the same bytes. .ci/release runs it.
 package main
 
 import (
@@ -50,13 +50,13 @@ func run(out, tag string, platforms []string) error {
 type release struct {
 	src       string // the commit's files
 	out       string
-	version   string // without a v
+	version   string // without the leading v
 	commit    string
 	at        time.Time // the commit's time, for every file
 	platforms []string  // such as linux/amd64
 }
 
-// name returns a platform's file name of archive and bill, without an ending.
+// name returns the file name of a platform's archive and bill of materials, without the extension.
 func (r *release) name(platform string) string {
 	return filepath.Join(r.out, "pawl-"+strings.ReplaceAll(platform, "/", "-"))
 }
@@ -76,7 +76,7 @@ func (r *release) read(tag string) error {
 	commit, seconds, _ := strings.Cut(head, " ")
 	unix, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
-		return fmt.Errorf("when %s was made: %w", commit, err)
+		return fmt.Errorf("read the time of commit %s: %w", commit, err)
 	}
 	r.commit, r.at = commit, time.Unix(unix, 0).UTC()
 	root, err := output(".", "git", "rev-parse", "--show-toplevel")
@@ -100,7 +100,7 @@ func (r *release) read(tag string) error {
 	}
 	r.version = string(found[1])
 	if tag != "" && tag != "v"+r.version {
-		return fmt.Errorf("the tag is %s and the chart's version %s: change Chart.yaml and what names it first", tag, r.version)
+		return fmt.Errorf("the tag is %s, but the chart's version is %s: first change Chart.yaml and the places that repeat its version", tag, r.version)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (r *release) compile(platform string) (program, error) {
 	if err != nil {
 		return program{}, err
 	}
-	// A serial number and a time would differ in every run.
+	// A serial number and a time would be different in every run.
 	bom := []string{"go", "run", billTool, "bin", "-json", "-noserial", "-notimestamp", "-version", "v" + r.version, "-output", bill, path}
 	if _, err := output(r.src, bom...); err != nil {
 		return program{}, err

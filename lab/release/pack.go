@@ -61,12 +61,12 @@ func (r *release) tarGzip(to string, entries []entry) error {
 	return os.WriteFile(to, out.Bytes(), 0o644)
 }
 
-// beside lists an archive's files in addition to the program.
-var beside = []string{"CHANGELOG.md", "LICENSE", "README.md", "config/deploy/pawl.service", "config/example.yml"}
+// otherFiles lists an archive's files, except the program.
+var otherFiles = []string{"CHANGELOG.md", "LICENSE", "README.md", "config/deploy/pawl.service", "config/example.yml"}
 
 func (r *release) archive(p program) error {
 	entries := []entry{{"pawl", 0o755, p.data}}
-	for _, name := range beside {
+	for _, name := range otherFiles {
 		data, err := os.ReadFile(filepath.Join(r.src, name))
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (r *release) archive(p program) error {
 	return r.tarGzip(r.name(p.platform)+".tar.gz", entries)
 }
 
-// packChart packs the chart like helm package, with the commit's date.
+// packChart packs the chart like helm package. All files get the commit's date.
 func (r *release) packChart() error {
 	files := os.DirFS(filepath.Join(r.src, "config/deploy/helm"))
 	var entries []entry
@@ -150,7 +150,7 @@ func (r *release) imageFor(p program) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// sumsName is the file of checksums for sha256sum. The image's files are named by their checksums.
+// sumsName is the file of checksums, for sha256sum. It omits the image's files, whose names are their checksums.
 const sumsName = "SHA256SUMS"
 
 // sums returns the checksums of the folder's files, one per line.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/setup"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -38,14 +39,16 @@ type Rig struct {
 	Exited chan error
 }
 
-// New creates a world with one repository, and a configuration whose backend is a shell script. mode is the
-// sandbox's, stream the format of the script's output, more additional YAML.
+// New creates a fake GitHub with one repository, and a configuration whose backend is a shell script. mode is the sandbox's
+// mode, stream the format of the script's output, and more additional YAML.
 func New(ctx context.Context, bin, dir, script, stream, mode, more string) (r *Rig, err error) {
 	return NewAt(ctx, time.Now, bin, dir, script, stream, mode, more)
 }
 
 func NewAt(ctx context.Context, now func() time.Time, bin, dir, script, stream, mode, more string) (r *Rig, err error) {
-	world, err := fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now})
+	permissions := setup.AppPermissions()
+	permissions["actions"] = "write" // so that Pawl runs failed jobs again
+	world, err := fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now, Permissions: permissions})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +90,7 @@ backends:
 	)
 }
 
-// FreeAddress returns an address without a listener.
+// FreeAddress returns an address of this machine with a free port.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,7 +108,7 @@ func (r *Rig) Database() string {
 	return "sqlite:" + filepath.Join(r.Dir, "pawl.db")
 }
 
-// UseDatabase sets the servers' database instead of the file in Dir.
+// UseDatabase makes servers use this database instead of the file in Dir.
 func (r *Rig) UseDatabase(dsn string) error {
 	r.DSN = dsn
 	return r.Rewrite("sqlite:pawl.db", dsn)
@@ -216,8 +219,7 @@ func (r *Rig) Settled(ctx context.Context, db *store.Store) error {
 	})
 }
 
-// Solve opens an issue, gives the command to solve it, and returns the thread and its log after the attempt and
-// everything that follows.
+// Solve opens an issue, comments /pawl solve, and waits until the server is idle. It returns the thread and its log.
 func (r *Rig) Solve(ctx context.Context, db *store.Store) (thread.ID, []thread.Event, error) {
 	t := thread.ID{Owner: "acme", Name: "widgets"}
 	n, err := r.World.OpenIssue(Repo, Writer, "A second line", "Please add a second line to a.txt.")
@@ -235,7 +237,7 @@ func (r *Rig) Solve(ctx context.Context, db *store.Store) (thread.ID, []thread.E
 	return t, events, err
 }
 
-// Solved returns a thread's log after the attempt and everything that follows.
+// Solved waits for the end of a thread's attempt, and until the server is idle. It returns the thread's log.
 func (r *Rig) Solved(ctx context.Context, db *store.Store, t thread.ID) (events []thread.Event, err error) {
 	err = r.Until(ctx, "the end of the attempt", func() (bool, error) {
 		if events, err = db.Events(ctx, t, 0); err != nil {

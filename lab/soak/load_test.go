@@ -20,20 +20,19 @@ import (
 // writer may write in all repositories.
 const writer = rig.Writer
 
-// patience bounds each wait. It is long, so that no test fails because the machine is busy.
+// patience limits each wait. It is long, so that a busy machine fails no test.
 const patience = 10 * time.Minute
 
-// soak is one server, or three on one database, that the test kills at random while
-// users ask for work.
+// soak is one server, or three servers on one database. The test kills them at random while users ask for work.
 type soak struct {
 	*rig.Rig
 	t       *testing.T
-	log     *os.File // of all servers
+	log     *os.File // the log of all servers
 	nodes   []*node
 	repos   []string
 	threads []place
-	calm    atomic.Bool // no more random kills
-	orderly bool        // every restart is a SIGTERM
+	calm    atomic.Bool // whether the random kills have ended
+	orderly bool        // whether servers are stopped with SIGTERM instead of killed
 	spray   *spray
 
 	mu     sync.Mutex // guards chance, which all supervisors use
@@ -43,7 +42,7 @@ type soak struct {
 // node is one of the servers.
 type node struct {
 	*crashtest.Lives
-	long atomic.Bool // this life is rarely killed
+	long atomic.Bool // whether the current process is killed only rarely
 }
 
 // place is an issue in a repository.
@@ -83,7 +82,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 		db := postgrestest.Start(t)
 		s.must(s.UseDatabase(db.Address(db.NewDatabase(t, ""))))
 	}
-	// An orderly stop leaves no lease to expire. Leases in PostgreSQL expire by its clock, which no test moves.
+	// An orderly stop leaves no lease to expire. In PostgreSQL leases expire by the database's clock, and tests cannot move it.
 	inTime := shared || s.orderly
 	repos := soakRepos
 	if inTime {
@@ -109,7 +108,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	return s
 }
 
-// logFile creates the servers' log, which persists if the test fails.
+// logFile creates the servers' log file. It is kept if the test fails.
 func logFile(t *testing.T) *os.File {
 	t.Helper()
 	log, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprintf("pawl-soak-%d.log", os.Getpid())))
@@ -150,8 +149,8 @@ func (s *soak) read(f func(*store.Store)) {
 	f(db)
 }
 
-// begin starts the first server and waits until it has listed GitHub's deliveries once: from
-// then on, it knows where its search for missed deliveries starts.
+// begin starts the first server and waits until it has listed GitHub's deliveries once. From then on, the server's search
+// for missed deliveries has a starting point.
 func (s *soak) begin() {
 	s.t.Helper()
 	s.calm.Store(true)
@@ -166,8 +165,8 @@ func (s *soak) begin() {
 	}))
 }
 
-// envOf gives each life of a node a seed, and a small chance to die at each crash point. One
-// life in four is long.
+// envOf returns the environment of a node's processes: a seed, and a small chance to die at each crash point. One process in
+// four is marked as long.
 func (s *soak) envOf(n *node) func(int) []string {
 	return func(int) []string {
 		s.mu.Lock()
@@ -185,14 +184,14 @@ func (s *soak) envOf(n *node) func(int) []string {
 	}
 }
 
-// n draws a number below a bound.
+// n draws a random number below a limit.
 func (s *soak) n(below int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.chance.IntN(below)
 }
 
-// died returns how all lives of all nodes ended.
+// died returns the deaths of all nodes' processes.
 func (s *soak) died() (all []crashtest.Death) {
 	for _, n := range s.nodes {
 		all = append(all, n.Died()...)
@@ -200,8 +199,8 @@ func (s *soak) died() (all []crashtest.Death) {
 	return all
 }
 
-// load lets users ask for work and kills servers, until enough have died or the time is
-// over. It returns the number of deaths.
+// load lets users ask for work and kills servers, until there were enough kills or the time is over. It returns the number
+// of deaths.
 func (s *soak) load(kills int, until time.Time) (died int) {
 	s.t.Helper()
 	for before := len(s.died()); ; died = len(s.died()) - before {
@@ -215,8 +214,8 @@ func (s *soak) load(kills int, until time.Time) (died int) {
 		if s.n(3) == 0 {
 			s.remark()
 		}
-		// Most lives are short, some even shorter than the server's start; others are long
-		// enough for an attempt.
+		// Most processes live only for a short time, some not even until the server has started. Others live long enough
+		// for an attempt.
 		if n := s.nodes[s.n(len(s.nodes))]; !n.long.Load() && (n.Serves() && s.n(3) == 0 || s.n(40) == 0) || n.Serves() && s.n(30) == 0 {
 			n.Kill()
 		}
@@ -239,8 +238,7 @@ func (s *soak) ask() {
 	s.threads = append(s.threads, place{repo, number})
 }
 
-// remark comments on an existing issue. Commands have new words, because repeated ones start
-// few attempts.
+// remark comments on an existing issue. Commands have new words each time, because repeated words start few attempts.
 func (s *soak) remark() {
 	s.t.Helper()
 	at := s.threads[s.n(len(s.threads))]

@@ -14,20 +14,17 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The size of the soak. `make soak` asks for more than `make test-all` does: SOAK_KILLS
-// kills, at most SOAK_TIME for them, with SOAK_SEED (random and printed without),
-// SOAK_DATABASE=postgres for three nodes on one database, and SOAK_SIGNAL=TERM for
-// orderly restarts instead of kills.
+// The size of the soak in `make test-all`. `make soak` sets larger values. SOAK_KILLS is the number of kills, SOAK_TIME
+// the maximum time for them, and SOAK_SEED the seed (by default it is random, and printed). SOAK_DATABASE=postgres runs
+// three nodes on one database. SOAK_SIGNAL=TERM stops servers with SIGTERM instead of killing them.
 const (
 	fewKills = 30
 	soakTime = 10 * time.Minute
 	soakSeed = 20261121
-	// Each repository has its own installation, because a limiter keeps each
-	// installation within GitHub's 500 writes an hour. soakReposInTime suffice for a
-	// whole soak without moving the clock.
+	// Each repository has its own installation, because Pawl keeps each installation within GitHub's 500 writes an hour.
+	// soakReposInTime repositories are enough for a whole soak without moving the clock.
 	soakRepos, soakReposInTime = 8, 40
-	// soakThreads is the number of threads begun per kill: enough for the servers
-	// to be always busy.
+	// soakThreads is the number of new threads per kill. It is enough to keep the servers busy.
 	soakThreads = 0.4
 )
 
@@ -44,8 +41,8 @@ case $(( $(od -An -N1 -tu1 /dev/urandom) % 10 )) in
 esac
 `
 
-// stageKills is the number of kills between two rests. Each rest checks everything, because
-// the fake GitHub forgets deliveries after some thousands.
+// stageKills is the number of kills between two checks. The checks cannot wait until the end, because the fake GitHub keeps
+// only some thousand deliveries.
 const stageKills = 200
 
 func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
@@ -59,24 +56,23 @@ func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
 		n := s.load(min(stageKills, kills-kept), began.Add(within))
 		kept += n
 		loaded := time.Since(stage)
-		states := s.rest()
+		states := s.awaitEnd()
 		s.nodes[0].InvariantsAfter(s.died(), states, s.repos...)
 		s.judge()
-		t.Logf("%d kills in %s, then all at rest after %s: %d threads, %s", n, loaded.Round(time.Second),
+		t.Logf("%d kills in %s, then idle after %s: %d threads, %s", n, loaded.Round(time.Second),
 			(time.Since(stage) - loaded).Round(time.Second), len(states), endings(states))
 	}
 	if kept < kills {
 		t.Errorf("%d kills in %s, want %d", kept, time.Since(began).Round(time.Second), kills)
 	}
-	t.Logf("%d kills in %s with their rests, at %v; %d late copies of deliveries were accepted", kept, time.Since(began).Round(time.Second),
+	t.Logf("%d kills in %s, including the checks, at %v; %d late copies of deliveries were accepted", kept, time.Since(began).Round(time.Second),
 		tally(s.died()), s.spray.copies.Load())
 }
 
-// rest stops the random kills, waits until all work is finished, and returns the threads. It
-// restarts all servers. While threads only wait for GitHub's hourly limits, which the load
-// used up, it restarts them again with the clock an hour ahead. It cannot move PostgreSQL's
-// clock, which decides what is due on shared databases.
-func (s *soak) rest() map[string]thread.State {
+// awaitEnd stops the random kills, restarts all servers, waits until all work is finished, and returns the threads. If threads
+// only wait for GitHub's hourly limits, which the load used up, it moves the clock by an hour and restarts the servers
+// again. It cannot move PostgreSQL's clock, which decides which threads of a shared database are due.
+func (s *soak) awaitEnd() map[string]thread.State {
 	s.t.Helper()
 	s.calm.Store(true)
 	defer s.calm.Store(false)
@@ -87,7 +83,7 @@ func (s *soak) rest() map[string]thread.State {
 			}
 			n.Kill()
 		}
-		if states := s.resting(); states != nil {
+		if states := s.allIdle(); states != nil {
 			return states
 		}
 	}
@@ -96,16 +92,15 @@ func (s *soak) rest() map[string]thread.State {
 	return nil
 }
 
-// Numbers of consecutive looks, two a second, without a running step. After waitsOnly, the
-// remaining threads only wait for a time. After standsStill, which is several sweeps, threads
-// that do not even wait were forgotten.
+// Numbers of consecutive polls, two a second, without a running step. After waitsOnly polls, the remaining threads only wait
+// for a time. After standsStill polls, which take several sweeps, a thread that does not wait was forgotten.
 const (
 	waitsOnly   = 10
 	standsStill = 40
 )
 
-// resting waits until all threads are idle and returns them, or nil if some wait for a time.
-func (s *soak) resting() map[string]thread.State {
+// allIdle waits until all threads are idle and returns them. It returns nil if some threads wait for a time.
+func (s *soak) allIdle() map[string]thread.State {
 	s.t.Helper()
 	first, quiet := s.nodes[0], 0
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
@@ -115,7 +110,7 @@ func (s *soak) resting() map[string]thread.State {
 		if len(s.World.Deliveries()) != before || s.spray.late.Load() > 0 {
 			continue
 		}
-		missed := len(first.Missed()) // before the states, which it may still change
+		missed := len(first.Missed()) // read before the states: a missed delivery can still change them
 		states, ok := first.States()
 		var stats store.Stats
 		first.Read(func(db *store.Store) {
@@ -123,7 +118,7 @@ func (s *soak) resting() map[string]thread.State {
 			stats, err = db.Stats(s.t.Context())
 			s.must(err)
 		})
-		// Finished runs may still wait for GitHub's limits to be shown there.
+		// The last results of a finished run may still wait for GitHub's limits.
 		if ok && missed+stats.Queued+stats.Running+stats.Waiting == 0 && !unfinished(states) {
 			return states
 		}
@@ -136,9 +131,9 @@ func (s *soak) resting() map[string]thread.State {
 		case quiet >= waitsOnly && waits && first.Pause > 0:
 			return nil
 		case quiet >= standsStill && !waits && ok:
-			return states // of which the invariants say what is unfinished
+			return states // the check of the invariants reports unfinished threads
 		case quiet >= standsStill && !waits:
-			s.t.Fatalf("nothing is waited for, and nobody goes on\n%s", first.Standing())
+			s.t.Fatalf("no thread waits, and no thread continues\n%s", first.Standing())
 		}
 	}
 	return nil
@@ -165,7 +160,7 @@ func endings(states map[string]thread.State) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d attempts of which %d were cut off, the runs ended %v", attempts, cut, rules)
+	return fmt.Sprintf("%d attempts (%d cut off), the runs ended with %v", attempts, cut, rules)
 }
 
 // tally counts deaths by crash point.

@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// Each delivery reaches the servers sprayed times. The copies are up to lateBy late, and so
-// is one in lateFirst of the first ones.
+// Each delivery reaches the servers sprayed times. The copies arrive up to lateBy late. One in lateFirst of the first copies
+// is late as well.
 const (
 	sprayed   = 5
 	lateBy    = 4 * time.Second
 	lateFirst = 20
 )
 
-// spray is a proxy between GitHub and the servers. It sends each delivery to random servers;
-// GitHub gets the first one's answer.
+// spray is a proxy between GitHub and the servers. It sends each delivery to several random servers. GitHub gets the first
+// server's answer.
 type spray struct {
-	nodes  func() *node // one of them
+	nodes  func() *node // returns a random node
 	n      func(below int) int
 	client http.Client
-	late   atomic.Int64 // copies not yet sent
-	copies atomic.Int64 // copies that a server accepted, without the first of each delivery
+	late   atomic.Int64 // the number of copies that are not sent yet
+	copies atomic.Int64 // the number of accepted copies, without the first copy of each delivery
 }
 
-// sprayed directs GitHub's webhooks to a new spray.
+// sprayed starts a spray and directs GitHub's webhooks to it.
 func (s *soak) sprayed() {
 	s.spray = &spray{nodes: func() *node { return s.nodes[s.n(len(s.nodes))] }, n: s.n, client: http.Client{Timeout: patience}}
 	server := httptest.NewServer(s.spray)
@@ -74,7 +74,7 @@ func (p *spray) send(header http.Header, body []byte) int {
 	return resp.StatusCode
 }
 
-// orderly reports whether every restart is orderly; see soakSize.
+// orderly reports whether SOAK_SIGNAL asks for SIGTERM instead of kills.
 func orderly(t *testing.T, signal string) bool {
 	t.Helper()
 	if signal != "" && signal != "TERM" && signal != "KILL" {
@@ -83,9 +83,9 @@ func orderly(t *testing.T, signal string) bool {
 	return signal == "TERM"
 }
 
-// judge checks on GitHub that every comment had its effect. Each kind of question has one
-// answer; after more than ten questions, at least one kind has. Each command has a comment
-// that reports how its run ended. Each of Pawl's pull requests has a check run on its head.
+// judge checks on GitHub that every comment had its effect. Each kind of question has one answer; if there were more than
+// ten questions, at least one kind must have its answer. If an issue has a command, a comment reports how its run ended.
+// Each of Pawl's pull requests has a check run on its head commit.
 func (s *soak) judge() {
 	s.t.Helper()
 	world := s.World

@@ -23,7 +23,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds for the first solved issue.
+// Limits for the first solved issue.
 const (
 	maxCommands = 5
 	fromSources = 5 * time.Minute
@@ -46,7 +46,7 @@ func main() {
 // inside is the argument for running in the root.
 const inside = "inside"
 
-// run plays all four ways, or with a program's path the two that need it.
+// run plays all four ways. If the argument is a built program's path, it plays only the two ways that start with a program.
 func run(args []string) error {
 	if len(args) == 0 || args[0] != inside {
 		folder, err := os.MkdirTemp("", "stranger-")
@@ -56,7 +56,7 @@ func run(args []string) error {
 		return errors.Join(enter(folder, strings.Join(args, " ")), os.RemoveAll(folder))
 	}
 	var program string                               // given, or built from the sources
-	if data, err := os.ReadFile(given); err == nil { // like a downloaded release
+	if data, err := os.ReadFile(given); err == nil { // plays a downloaded release
 		program = filepath.Join(home, "pawl")
 		if err := errors.Join(os.MkdirAll(home, 0o755), os.WriteFile(program, data, 0o755)); err != nil {
 			return err
@@ -78,10 +78,10 @@ func run(args []string) error {
 	return errors.Join(bad...)
 }
 
-// visit is one way from nothing to a solved issue.
+// visit is one way from an empty root to a solved issue.
 type visit struct {
 	hook, home, dir, program string
-	built                    bool // the program was given
+	built                    bool // whether the program was already built
 	world                    *fakegithub.Server
 	model                    *fakeprovider.Server
 	steps                    []step
@@ -89,12 +89,12 @@ type visit struct {
 	took                     time.Duration // in total; zero if unfinished
 }
 
-// step is a timed step; only typed ones count as commands.
+// step is a measured step. Only the steps that the user types count as commands.
 type step struct {
 	text  string
 	typed bool
 	took  time.Duration
-	work  time.Duration // processor time; zero if it continues
+	work  time.Duration // processor time; zero if the command keeps running
 }
 
 func (v *visit) play() (err error) {
@@ -169,16 +169,16 @@ func (v *visit) follow(ctx context.Context, line string, says *regexp.Regexp) (c
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	var said strings.Builder
-	rest = bufio.NewReader(io.TeeReader(out, &said))
+	var output strings.Builder
+	rest = bufio.NewReader(io.TeeReader(out, &output))
 	for {
 		text, err := rest.ReadString('\n')
 		if found = says.FindStringSubmatch(text); found != nil {
 			return cmd, found, rest, nil
 		}
 		if err != nil {
-			_ = cmd.Wait() // its output is the reason
-			return nil, nil, nil, fmt.Errorf("%s ended:\n%s", line, said.String())
+			_ = cmd.Wait() // the error shows its output
+			return nil, nil, nil, fmt.Errorf("%s ended:\n%s", line, output.String())
 		}
 	}
 }
@@ -189,7 +189,7 @@ var (
 	serves   = regexp.MustCompile(`"message":"pawl serves"`)
 )
 
-// setup runs the command and acts as the user in the browser: open the page, press GitHub's button, install the App.
+// setup runs pawl setup and plays the user in the browser: open the page, press GitHub's button, install the App.
 func (v *visit) setup(ctx context.Context) error {
 	line, began := "pawl setup --github "+v.world.WebURL(), time.Now()
 	if v.hook == "webhook" {
@@ -231,7 +231,7 @@ func get(address string) (string, error) {
 	return string(text), err
 }
 
-// serve runs the command, comments on an issue, and waits for a verified pull request.
+// serve runs pawl serve, comments on an issue, and waits for a verified pull request.
 func (v *visit) serve(ctx context.Context) error {
 	line, began := "pawl serve --config pawl.yml", time.Now()
 	cmd, _, rest, err := v.follow(ctx, "exec "+line, serves)
@@ -239,7 +239,7 @@ func (v *visit) serve(ctx context.Context) error {
 		return err
 	}
 	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // done
+		_ = cmd.Process.Signal(syscall.SIGTERM) // stops the server
 		_, _ = io.Copy(io.Discard, rest)
 		_ = cmd.Wait()
 	}()
@@ -265,12 +265,12 @@ func (v *visit) serve(ctx context.Context) error {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("no verified pull request came within %s; the comments are %v", time.Since(began).Round(time.Second), v.world.Comments(repo, n))
+			return fmt.Errorf("there was no verified pull request within %s; the comments are %v", time.Since(began).Round(time.Second), v.world.Comments(repo, n))
 		}
 	}
 }
 
-// table prints the steps. An error reports too many commands or too much time.
+// table prints the steps. It returns an error if there were too many commands or they took too much time.
 func (v *visit) table() error {
 	from, bound := "from the sources", fromSources
 	if v.built {
@@ -291,7 +291,7 @@ func (v *visit) table() error {
 		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)
 	}
 	if v.took == 0 {
-		fmt.Printf("     it did not come to an end\n")
+		fmt.Printf("     it did not finish\n")
 		return nil // play reports why
 	}
 	fmt.Printf("     %7.1f s  in all, %s\n", v.took.Seconds(), policy.Plural(typed, "command"))

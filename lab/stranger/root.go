@@ -28,8 +28,8 @@ echo '{"type":"item.completed","item":{"id":"item_2","type":"agent_message","tex
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'
 `
 
-// enter runs this program again in an empty root. The host's /proc stays whole: otherwise the kernel refuses /proc to
-// sandboxes in the root.
+// enter runs this program again in an empty root. The root has the host's complete /proc: otherwise the kernel would not let
+// sandboxes in the root mount a /proc.
 func enter(folder, program string) error {
 	own, err := os.Executable()
 	if err != nil {
@@ -43,14 +43,14 @@ func enter(folder, program string) error {
 	if err != nil {
 		return fmt.Errorf("go env GOMODCACHE: %w", err)
 	}
-	// May be a link to another clone.
+	// The folder may be a link to another clone.
 	installed, err := filepath.EvalSymlinks(filepath.Join(repo, "testdata/clis/node_modules"))
 	agent, path := filepath.Dir(installed), tools+"/node_modules/.bin"
 	if err == nil {
 		_, err = os.Stat(filepath.Join(installed, ".bin/codex"))
 	}
 	if err != nil {
-		fmt.Println("testdata/clis has no Codex (.ci/setup installs it); a script plays it.")
+		fmt.Println("testdata/clis has no Codex (.ci/setup installs it); a script replaces it.")
 		agent, path = filepath.Join(folder, "bin"), tools
 		if err := os.Mkdir(agent, 0o755); err != nil {
 			return err

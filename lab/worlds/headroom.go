@@ -17,19 +17,19 @@ import (
 // demand describes a month of work on accounts with usage windows. A unit is an account's five-hour quota.
 type demand struct {
 	name     string
-	over     float64 // of the weekly quotas of all accounts
+	over     float64 // the demand, relative to the weekly quotas of all accounts
 	tail     float64 // sigma of an attempt's log-normal use, whose median is typicalUse
-	atOnce   int     // concurrent attempts
-	byUsers  float64 // share of requests that are users' commands
+	atOnce   int     // the maximum number of concurrent attempts
+	byUsers  float64 // the share of requests that are users' commands
 	accounts int
 }
 
 const (
 	typicalUse = 0.04
-	weekQuota  = 10.0 // units; a subscription's week has fewer than the 33 five-hour windows in it
+	weekQuota  = 10.0 // in units. A week has 33 five-hour windows, but a subscription allows less than all of them.
 	month      = 30 * 24 * time.Hour
 	tick       = time.Minute
-	retries    = 0.25 // share of attempts whose verification fails
+	retries    = 0.25 // the share of attempts whose verification fails
 )
 
 func demands() []demand {
@@ -59,10 +59,10 @@ func ways() []string { return []string{"Pawl", "without headroom", "round robin"
 type quota struct {
 	name   string
 	length time.Duration
-	size   float64 // units
-	used   float64
+	size   float64 // in units
+	used   float64 // in units
 	resets time.Time
-	shares []float64 // used at each reset
+	shares []float64 // the used share at each reset
 }
 
 func (q *quota) roll(now time.Time) {
@@ -84,7 +84,7 @@ func (q *quota) reading(now time.Time) policy.Window {
 	return policy.Window{Name: q.name, Used: q.used / q.size, ResetsAt: q.resets, SeenAt: now, Length: q.length}
 }
 
-// account is a login with its windows, what Pawl knows of them, and its breaker.
+// account is a login with its windows, Pawl's readings of the windows, and its breaker.
 type account struct {
 	name    string
 	quotas  []*quota
@@ -93,7 +93,7 @@ type account struct {
 	running int
 }
 
-// full returns the reset of a window that has no room for units; zero if all have.
+// full returns the latest reset of the windows that have no room for these units; zero if all windows have room.
 func (a *account) full(units float64) (reset time.Time) {
 	for _, q := range a.quotas {
 		if q.used+units > q.size && q.resets.After(reset) {
@@ -108,9 +108,9 @@ type job struct {
 	at       time.Time
 	byUser   bool
 	due      time.Time
-	began    time.Time // first attempt
-	done     bool      // the work is finished
-	stopped  bool      // the policy gave the request up
+	began    time.Time // the start of the first attempt
+	done     bool      // whether the work is finished
+	stopped  bool      // whether the policy gave up the request
 	attempts []policy.Attempt
 	run      *running
 }
@@ -119,13 +119,13 @@ type job struct {
 type running struct {
 	on       *account
 	left     time.Duration
-	perTick  float64 // units
+	perTick  float64 // the used units per tick
 	decision policy.Decision
 	started  time.Time
-	first    []policy.Window // readings from its begin, or from the first one after a reset
+	first    []policy.Window // the readings at its start, or the first readings after a reset
 }
 
-// simulation is a month under one policy.
+// simulation is a month with one policy.
 type simulation struct {
 	demand
 	way      string
@@ -133,9 +133,9 @@ type simulation struct {
 	chance   *rand.Rand
 	now      time.Time
 	accounts []*account
-	jobs     []*job // all so far
-	open     []*job // neither done nor stopped
-	turn     int    // of round robin
+	jobs     []*job // all jobs so far
+	open     []*job // the jobs that are neither done nor stopped
+	turn     int    // the next account of round robin
 	attempts int
 	cut      int
 }
@@ -178,7 +178,7 @@ func (s *simulation) play() {
 	}
 }
 
-// requests draws the month's requests. Days have three times as many as nights.
+// requests draws the month's requests. There are three times as many requests by day as by night.
 func (s *simulation) requests() (all []*job) {
 	mean := typicalUse * math.Exp(s.tail*s.tail/2) / (1 - retries)
 	n := s.over * weekQuota * float64(len(s.accounts)) * float64(month) / float64(7*24*time.Hour) / mean
@@ -196,7 +196,7 @@ func (s *simulation) requests() (all []*job) {
 	return all
 }
 
-// work spends a tick of each running attempt. An attempt that meets a limit is cut.
+// work advances each running attempt by a tick. An attempt that reaches a limit is cut off.
 func (s *simulation) work() {
 	for _, j := range s.open {
 		if j.run == nil {
@@ -221,7 +221,7 @@ func (s *simulation) work() {
 	}
 }
 
-// read notes the account's windows, as the gateway does with each answer.
+// read records a reading of the account's windows, as the gateway does with each answer.
 func (s *simulation) read(r *running) {
 	for i, q := range r.on.quotas {
 		w := q.reading(s.now)
@@ -253,14 +253,16 @@ func (s *simulation) end(j *job, r policy.Receipt) {
 	}
 	r.N = len(j.attempts) + 1
 	run.on.breaker = run.on.breaker.After(r.Ending, r.Limit.Usable(), run.started, s.now)
+	first := len(j.attempts) == 0
 	j.attempts = append(j.attempts, policy.Attempt{
 		Receipt: r, Decision: run.decision, Run: 1, Backend: "claude", Account: run.on.name, StartedAt: run.started, EndedAt: s.now,
+		NewInput: first, Typed: first && j.byUser, ByUser: first && j.byUser,
 	})
 	j.run, j.due = nil, s.now
 	j.done = r.Outcome == policy.WorkUnverified
 }
 
-// begin asks the policy for due jobs, users' commands first, while attempts may begin.
+// begin asks the policy about the due jobs, users' commands first, until the maximum number of attempts runs.
 func (s *simulation) begin() {
 	var due []*job
 	busy := 0
@@ -298,7 +300,7 @@ func (s *simulation) decide(j *job) (began bool) {
 		return true
 	case policy.DoWait:
 		j.due = d.Until
-		if d.Until.IsZero() { // as solver.roomLook
+		if d.Until.IsZero() { // like solver.roomLook
 			j.due = s.now.Add(5*time.Minute + time.Duration(s.chance.Int64N(int64(5*time.Minute))))
 		}
 	default:
@@ -347,11 +349,11 @@ func (s *simulation) start(j *job, d policy.Decision) {
 	}
 }
 
-// outcome sums up a simulation.
+// outcome summarizes a simulation.
 type outcome struct {
 	attempts, cut     float64
-	done, stopped     float64 // requests
-	week, fiveHours   float64 // mean share used at the resets
+	done, stopped     float64 // the number of requests
+	week, fiveHours   float64 // the mean used share at the resets
 	users, background []time.Duration
 }
 
@@ -389,7 +391,7 @@ func mean(all []float64) (sum float64) {
 	return sum
 }
 
-// quantile returns a share's place in waits; 0 without any.
+// quantile returns the wait that a share of all waits does not exceed; 0 if there are no waits.
 func quantile(waits []time.Duration, share float64) time.Duration {
 	if len(waits) == 0 {
 		return 0
@@ -398,7 +400,7 @@ func quantile(waits []time.Duration, share float64) time.Duration {
 	return waits[int(share*float64(len(waits)-1))]
 }
 
-// playMonths plays a demand with each policy and seed.
+// playMonths simulates a demand with each policy and seed.
 func playMonths(d demand, seeds int) map[string][]outcome {
 	played := map[string][]outcome{}
 	var mu sync.Mutex
@@ -419,7 +421,7 @@ func playMonths(d demand, seeds int) map[string][]outcome {
 }
 
 func printHeadroom(out io.Writer, seeds int) {
-	fmt.Fprintln(out, "| demand | policy | attempts | cut by a limit | of the week used at its reset | of five hours | requests done, given up | users wait: median, 95 % | others |")
+	fmt.Fprintln(out, "| demand | policy | attempts | cut off by a limit | used share of a week's quota | of five hours' | requests done, given up | users' wait: median, 95 % | others' |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|")
 	for _, d := range demands() {
 		played := playMonths(d, seeds)
@@ -429,7 +431,7 @@ func printHeadroom(out io.Writer, seeds int) {
 	}
 }
 
-// row has the means over the seeds; cut attempts also have their range.
+// row returns the means over the seeds. For the attempts that a limit cut off, it also has the range.
 func row(all []outcome) []string {
 	average := func(of func(outcome) float64) float64 {
 		var values []float64

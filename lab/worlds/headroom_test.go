@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestHeadroomAvoidsLimits: one seed varies little; go run ./worlds -headroom plays more.
+// Cut attempts and used shares vary little between seeds, so one is enough. go run ./worlds -headroom plays more.
 func TestHeadroomAvoidsLimits(t *testing.T) {
 	usual := demands()[0]
 	played := playMonths(usual, 1)
@@ -14,14 +14,15 @@ func TestHeadroomAvoidsLimits(t *testing.T) {
 		if pawl.cut*10 > other.cut {
 			t.Errorf("Pawl: %.0f attempts met a limit; %s: %.0f, want ten times as many", pawl.cut, name, other.cut)
 		}
-		if pawl.done < other.done {
-			t.Errorf("Pawl finished %.0f requests and %s %.0f", pawl.done, name, other.done)
+		// Round robin finishes 1,716 to 1,983 requests by seed; docs/costs.md compares means.
+		if pawl.done < 0.9*other.done {
+			t.Errorf("Pawl finished %.0f requests and %s %.0f, want about as many", pawl.done, name, other.done)
 		}
 	}
 	if pawl.week < 0.9 {
 		t.Errorf("%.0f %% of the weekly quotas were used at their resets, want 90 %%", 100*pawl.week)
 	}
 	if pawl.stopped > 0 {
-		t.Errorf("Pawl gave %.0f requests up", pawl.stopped)
+		t.Errorf("Pawl gave up %.0f requests", pawl.stopped)
 	}
 }

@@ -22,11 +22,11 @@ type world struct{ learningtest.World }
 // chooser is a rule of choice.
 type chooser struct {
 	name string
-	// choose returns an arm for attempt i; chance belongs to the attempt.
+	// choose returns a backend for attempt i. chance is the attempt's own source of random numbers.
 	choose func(w world, rows []learning.Graded, seen []seen, i int, chance *rand.Rand) int
 }
 
-// seen is a textbook rule's knowledge of an attempt: the unchecked grade.
+// seen is what a textbook rule knows about an attempt. Its grade is not checked.
 type seen struct {
 	arm    int
 	reward float64
@@ -35,7 +35,7 @@ type seen struct {
 
 const ours = "Pawl"
 
-// choosers returns Pawl and the textbook rules, which get unchecked grades, no context and no configured order.
+// choosers returns Pawl and the textbook rules. The textbook rules get unchecked grades, no context and no configured order.
 func choosers() []chooser {
 	return []chooser{
 		{name: ours},
@@ -43,7 +43,7 @@ func choosers() []chooser {
 			return distuv.Beta{Alpha: 1 + sum, Beta: 1 + n - sum, Src: chance}.Rand()
 		})},
 		{name: "Gaussian Thompson", choose: byArm(func(n, sum, _ float64, _ int, chance *rand.Rand) float64 {
-			// Reward variance 0.12, prior mean 0.5 with variance 0.0625: Pawl's numbers.
+			// Pawl's numbers: a reward variance of 0.12, and a prior with mean 0.5 and variance 0.0625.
 			precision := 1/0.0625 + n/0.12
 			return (0.5/0.0625+sum/0.12)/precision + chance.NormFloat64()/math.Sqrt(precision)
 		})},
@@ -64,10 +64,10 @@ func choosers() []chooser {
 	}
 }
 
-// greedy takes the arm with the highest mean; an arm without rewards has 0.5.
+// greedy takes the backend with the highest mean reward. The mean includes a prior reward of 0.5.
 var greedy = byArm(func(n, sum, _ float64, _ int, _ *rand.Rand) float64 { return (0.5 + sum) / (1 + n) })
 
-// byArm takes the arm with the highest number, the first of equal ones.
+// byArm takes the backend with the highest number; among equal numbers the first.
 func byArm(number func(n, sum, all float64, arm int, chance *rand.Rand) float64) func(world, []learning.Graded, []seen, int, *rand.Rand) int {
 	return func(w world, _ []learning.Graded, history []seen, _ int, chance *rand.Rand) int {
 		n, sum, all := make([]float64, w.Arms), make([]float64, w.Arms), 0.0
@@ -91,11 +91,11 @@ type late struct {
 	signal learning.Signal
 }
 
-// learnEvery is how often Pawl relearns in these worlds; a server does so within seconds.
+// learnEvery is the interval at which Pawl learns in these worlds. A server learns within seconds.
 const learnEvery = 24 * time.Hour
 
-// play lets a chooser choose every attempt, and returns each attempt's regret against the best arm at the time.
-// Signals of people come late.
+// play lets a chooser choose the backend of every attempt. It returns each attempt's regret, compared with the best backend
+// at that time. Users' signals arrive late.
 func (w world) play(c chooser) []float64 {
 	options := make([]policy.Option, w.Arms)
 	for k := range options {
@@ -127,10 +127,10 @@ func (w world) play(c chooser) []float64 {
 			choice := learning.Choose(learning.How{Mode: policy.ModeAuto, Explore: true}, learned.Arms(w.Contexts[i], options), w.Chance(i, 0, 5).Uint64())
 			arm = slices.IndexFunc(options, func(o policy.Option) bool { return o.Backend == choice.Chosen })
 		}
-		row, said := w.Attempt(i, arm)
+		row, signal := w.Attempt(i, arm)
 		rows, history = append(rows, row), append(history, see(arm, row))
-		if said != nil {
-			waiting = append(waiting, late{i, *said})
+		if signal != nil {
+			waiting = append(waiting, late{i, *signal})
 		}
 		regret[i] = slices.Max(q) - q[arm]
 	}
@@ -160,8 +160,8 @@ const weeks = 16
 type table struct {
 	learningtest.Seed
 	uniform []float64
-	regret  map[string][]float64 // by chooser
-	eight   map[string][]float64 // after eight weeks
+	regret  map[string][]float64 // the regret by chooser, one value per seed
+	eight   map[string][]float64 // the regret in the first eight weeks
 }
 
 // playAll plays some seeds of each scenario at each place, on all processors.
@@ -216,7 +216,7 @@ type interval struct{ mean, low, high float64 }
 
 const resamples = 500
 
-// over computes a number from the columns' means over the seeds, with its interval.
+// over computes a number from the columns' means over the seeds, and its interval.
 func over(number func(means []float64) float64, columns ...[]float64) interval {
 	n := len(columns[0])
 	chance := rand.New(rand.NewPCG(1, 0))

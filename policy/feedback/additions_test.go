@@ -15,7 +15,7 @@ func TestAdditionsOfAnEdit(t *testing.T) {
 		{"a line", "a\nb", "a\nb\nc", []string{"c"}},
 		{"two places", "a\nb\nc\nd", "x\na\nb\nc\nd\ny\nz", []string{"x", "y\nz"}},
 		{"a changed line", "a\nb\nc", "a\nB\nc", []string{"B"}},
-		{"only taken away", "a\nb", "a", nil},
+		{"only removed", "a\nb", "a", nil},
 		{"from nothing", "", "a\nb", []string{"a\nb"}},
 		{"Pawl's own block", "a", "a\n<!-- pawl:begin -->\nx\n<!-- pawl:end -->", nil},
 	} {

@@ -142,11 +142,11 @@ type Moment struct {
 
 // Mechanical reports whether a program wrote the last of a writer's moments (oldest first): inARow moments without a
 // fresh word, or at even intervals.
-func Mechanical(said []Moment) bool {
-	if len(said) < inARow {
+func Mechanical(moments []Moment) bool {
+	if len(moments) < inARow {
 		return false
 	}
-	row := said[len(said)-inARow:]
+	row := moments[len(moments)-inARow:]
 	fresh := func(m Moment) bool { return m.Fresh }
 	return evenly(row) || !slices.ContainsFunc(row, fresh)
 }

@@ -26,20 +26,20 @@ func TestThanksAskForNothing(t *testing.T) {
 	}
 }
 
-func TestRepeatedWordsAreNoFeedback(t *testing.T) {
-	said := onOwnPull(func(s *Scene) { s.Said = []string{"Please add\na test."} })
+func TestRepeatedWordsAreNotFeedback(t *testing.T) {
+	repeated := onOwnPull(func(s *Scene) { s.Said = []string{"Please add\na test."} })
 	judgeAll(t, []judged{
-		{"the same words", comment("Please  add a test."), said, "for the same words before"},
-		{"other words", comment("Please add two tests."), said, ""},
-		{"the same words about another quotation", comment("> the lexer\n\nPlease add a test."), said, ""},
-		{"a command", comment("/pawl solve Please add a test."), said, ""},
-		{"the same words in a review", review("commented", "Please add a test."), said, ""},
-		{"nothing but a quotation", comment("> Please add a test."), onOwnPull(), "nothing but what it quotes"},
-		{"nothing but a quoted mail", comment("On Mon, Mar 2, 2026 at 9:00 AM Bob <b@example.org> wrote:\n\n> Please add a test."), onOwnPull(), "nothing but what it quotes"},
+		{"the same words", comment("Please  add a test."), repeated, "for the same words before"},
+		{"other words", comment("Please add two tests."), repeated, ""},
+		{"the same words about another quotation", comment("> the lexer\n\nPlease add a test."), repeated, ""},
+		{"a command", comment("/pawl solve Please add a test."), repeated, ""},
+		{"the same words in a review", review("commented", "Please add a test."), repeated, ""},
+		{"only a quotation", comment("> Please add a test."), onOwnPull(), "nothing but what it quotes"},
+		{"only a quoted mail", comment("On Mon, Mar 2, 2026 at 9:00 AM Bob <b@example.org> wrote:\n\n> Please add a test."), onOwnPull(), "nothing but what it quotes"},
 	})
 }
 
-func TestCountersInADescriptionAreNoContent(t *testing.T) {
+func TestCountersInADescriptionAreNotContent(t *testing.T) {
 	often := []string{"Port 80. Seats: 41", "Port 80. Seats: 42", "Port 80. Seats: 43", "Port 80. Seats: 44"}
 	for _, tc := range []struct {
 		was, now string
@@ -90,35 +90,35 @@ func TestCopiesOfPawlsTextsAreRecognised(t *testing.T) {
 	scene := onOwnPull(func(s *Scene) { s.Own = own.Fresh() })
 	plain := strings.TrimPrefix(text, "<!-- pawl:status acme/wheel#7 -->\n")
 	for name, copied := range map[string]string{
-		"whole":                    plain,
-		"with its marker":          text,
-		"as a reader sees it":      "Done after 1 attempt: no verify command ran\n• attempt 1 by mine changed the tree in 12 s\nA review or a comment on this pull request leads to another attempt; /pawl stop ends the work.\nWhat was asked\nPlease add a second line to the file.",
-		"from the middle":          "A review or a comment on this pull request leads to another attempt",
-		"cut within a word":        "Done after 1 attempt: no verify command ran - attempt 1 by mine chan…",
-		"cut":                      "A review or a comment on this pull request leads to ...",
-		"with another number":      "Done after 7 attempt: no verify command ran - attempt 8 by mine changed the tree in 99 s",
-		"below who wrote it":       "**pawl[bot]** commented on #7:\n" + plain,
-		"below a mention of it":    "@pawl[bot] wrote:\n\n" + plain,
-		"below its name":           "Pawl (bot) via GitHub, 09:10:\n" + plain,
-		"quoted, with a person's":  "> something of a person\n\n" + plain,
-		"wrapped into other lines": "A review or a comment on this\npull request leads to\nanother attempt",
+		"whole":                      plain,
+		"with its marker":            text,
+		"as shown to readers":        "Done after 1 attempt: no verify command ran\n• attempt 1 by mine changed the tree in 12 s\nA review or a comment on this pull request leads to another attempt; /pawl stop ends the work.\nWhat was asked\nPlease add a second line to the file.",
+		"from the middle":            "A review or a comment on this pull request leads to another attempt",
+		"cut inside a word":          "Done after 1 attempt: no verify command ran - attempt 1 by mine chan…",
+		"cut":                        "A review or a comment on this pull request leads to ...",
+		"with another number":        "Done after 7 attempt: no verify command ran - attempt 8 by mine changed the tree in 99 s",
+		"below its author's name":    "**pawl[bot]** commented on #7:\n" + plain,
+		"below a mention of it":      "@pawl[bot] wrote:\n\n" + plain,
+		"below its name":             "Pawl (bot) via GitHub, 09:10:\n" + plain,
+		"quoted, with a user's text": "> something of a person\n\n" + plain,
+		"wrapped into other lines":   "A review or a comment on this\npull request leads to\nanother attempt",
 	} {
 		if j := Judge(comment(copied), scene); !strings.Contains(j.Reason, "copy of what Pawl wrote") {
-			t.Errorf("%s: %q is not known as a copy", name, copied)
+			t.Errorf("%s: %q is not recognised as a copy", name, copied)
 		}
 	}
 	for name, remark := range map[string]string{
-		"a request below the copy":         plain + "\nFix that.",
-		"a request above the copy":         "Please fix what it says:\n" + plain,
-		"a request that names Pawl":        "pawl, please mend this:\n" + plain,
-		"an order to Pawl":                 "@pawl:\n" + plain,
-		"a request in a word":              "Mend:\n" + plain,
-		"what was asked":                   "Please add a second line to the file",
-		"what the agent offers":            "make the parser accept an empty input, without an error",
-		"what the agent offers, all of it": "```\nDone. I could also make the parser accept an empty input, without an error.\n```",
-		"few words":                        "changed the tree",
-		"other words":                      "A review of this comment led to another pull request yesterday.",
-		"a request about a quotation":      "> " + strings.ReplaceAll(plain, "\n", "\n> ") + "\n\nFix it.",
+		"a request below the copy":    plain + "\nFix that.",
+		"a request above the copy":    "Please fix what it says:\n" + plain,
+		"a request that names Pawl":   "pawl, please mend this:\n" + plain,
+		"a command to Pawl":           "@pawl:\n" + plain,
+		"a request in a word":         "Mend:\n" + plain,
+		"the request":                 "Please add a second line to the file",
+		"a part of the agent's offer": "make the parser accept an empty input, without an error",
+		"the agent's whole offer":     "```\nDone. I could also make the parser accept an empty input, without an error.\n```",
+		"few words":                   "changed the tree",
+		"other words":                 "A review of this comment led to another pull request yesterday.",
+		"a request about a quotation": "> " + strings.ReplaceAll(plain, "\n", "\n> ") + "\n\nFix it.",
 	} {
 		if j := Judge(comment(remark), scene); !j.Accepted {
 			t.Errorf("%s: %q is ignored: %s", name, remark, j.Reason)

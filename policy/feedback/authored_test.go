@@ -33,16 +33,16 @@ func TestAgentsRemarkIsRecognisedByItsWords(t *testing.T) {
 func TestShortRemarkMustBePosted(t *testing.T) {
 	var w Authored
 	if w.Add("I am done with the comments.", false) {
-		t.Error("what was only said posts")
+		t.Error("text that was not posted counts as posted")
 	}
 	if w.Wrote("Done with") || w.Wrote("comments") || !w.Wrote("done with the comments") {
-		t.Error("want four words in a row and no fewer of what was said")
+		t.Error("want at least four consecutive words of the unposted text")
 	}
 	if !w.Add("gh pr comment 7 --body 'Looks good'", true) {
-		t.Error("a command of gh does not post")
+		t.Error("a gh command does not count as posting")
 	}
 	if !w.Wrote("Looks good!") || w.Wrote("good looks") || w.Wrote("") || w.Wrote("\U0001F44D") {
-		t.Error("want the words of what was posted in their order, and no remark without words")
+		t.Error("want the posted words in order, and no remark without words")
 	}
 }
 
@@ -54,16 +54,16 @@ func TestLoggedRunsAreNotFresh(t *testing.T) {
 	w.Add("two three four five six", false)
 	second := w.Fresh()
 	if len(first) != 2*4 || len(second) != 4 {
-		t.Errorf("%d and %d bytes, want two runs of words and one", len(first), len(second))
+		t.Errorf("%d and %d bytes, want two runs of words, then one", len(first), len(second))
 	}
 	read.Read(first)
-	read.Read(append(second, 1, 2)) // an end that was cut
+	read.Read(append(second, 1, 2)) // the last number is incomplete
 	if !read.Wrote("one two three four five six") {
-		t.Error("what was logged in two parts is not found")
+		t.Error("text that was logged in two parts is not found")
 	}
 }
 
-func TestAgentTextsAreBounded(t *testing.T) {
+func TestStoredAgentTextsAreLimited(t *testing.T) {
 	var w Authored
 	var long strings.Builder
 	for i := range 4 * maxRuns {
@@ -71,26 +71,26 @@ func TestAgentTextsAreBounded(t *testing.T) {
 	}
 	w.Add(long.String(), false)
 	if got := len(w.Fresh()) / 4; got != maxRuns {
-		t.Errorf("%d runs are kept, want %d", got, maxRuns)
+		t.Errorf("%d runs are stored, want %d", got, maxRuns)
 	}
 	w.Add("gh issue comment 7 --body 'posted after all that'", true)
 	if !w.Wrote("Posted after all that.") {
-		t.Error("what is posted after long texts is not kept")
+		t.Error("text posted after long texts is not stored")
 	}
 	w.Add("gh issue comment 7 --body '"+long.String()+"'", true)
 	if got := len(w.Fresh()) / 4; got != 2*maxRuns {
-		t.Errorf("%d runs are kept of what is posted, want %d", got, 2*maxRuns)
+		t.Errorf("%d runs of posted text are stored, want %d", got, 2*maxRuns)
 	}
 	if remark := strings.Repeat("posted after all that ", 4<<10); w.Wrote(remark) {
-		t.Error("a remark is found whose words stand there in another order")
+		t.Error("a remark with the words in another order is found")
 	}
 }
 
-func TestRepetitiveTextsAreBounded(t *testing.T) {
+func TestRepetitiveTextsAreLimited(t *testing.T) {
 	w := Authored{size: maxRuns * maxPerRun}
 	w.Add("these words are said after that", false)
 	if w.Add("gh issue comment 7 --body 'and these are posted'", true); w.Wrote("these words are said") || !w.Wrote("and these are posted") {
-		t.Error("want what is posted after long texts, and not what is said")
+		t.Error("want text posted after long texts, and no unposted text")
 	}
 }
 

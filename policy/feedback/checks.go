@@ -38,6 +38,7 @@ type Failure struct {
 	WasOurs                 bool     // Ours on an earlier commit
 	Again                   bool     // passed later on the same commit
 	Gone                    bool     // no longer on GitHub
+	Late                    bool     // ran again, and has not finished
 	Said                    string   // the check's output, for Outside
 	Log                     []string // the last lines of the failed step
 	Tests                   int      // failing tests named in the log
@@ -49,6 +50,8 @@ func Classify(f Failure) (class Class, reason string, update bool) {
 	switch {
 	case f.Again:
 		return Flaky, "it passed when it ran again on the same commit", false
+	case f.Late:
+		return Infrastructure, "it ran again, and did not finish in time", false
 	case f.Gone:
 		return Infrastructure, "GitHub shows it no more", false
 	case f.Conclusion == cancelled:
@@ -67,7 +70,7 @@ func Classify(f Failure) (class Class, reason string, update bool) {
 	if line := fetchFailed(f.Log); line != "" && f.Tests == 0 {
 		return Infrastructure, "a download failed: " + line, false
 	}
-	return Ours, "it fails on Pawl's commit", false
+	return Ours, "it fails on this commit", false
 }
 
 // lastLines limits the search for a failed download to a log's end. Retried failures are further up.

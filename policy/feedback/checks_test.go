@@ -15,7 +15,7 @@ func TestEachFailingCheckHasOneOfFourClasses(t *testing.T) {
 		reason string
 		update bool
 	}{
-		"nothing else explains it":              {Failure{Conclusion: "failure", Start: "success", Base: "success"}, Ours, "fails on Pawl's commit", false},
+		"nothing else explains it":              {Failure{Conclusion: "failure", Start: "success", Base: "success"}, Ours, "fails on this commit", false},
 		"it did not run anywhere else":          {Failure{Conclusion: "failure"}, Ours, "", false},
 		"it took too long":                      {Failure{Conclusion: "timed_out"}, Ours, "", false},
 		"the base is red":                       {Failure{Conclusion: "failure", Base: "failure", BaseRef: "main"}, Before, "it fails on main as well", false},

@@ -13,7 +13,7 @@ import (
 type Command struct {
 	// Name is in policy.Commands, or policy.UnknownCommand for any other word after /pawl. Empty means no command.
 	Name string
-	// Text is the visible text after the name: all lines for solve, ask, plan and go; the backend for use; the word
+	// Text is the visible text after the name: all lines for commands with policy.TakesLines; the backend for use; the word
 	// itself for unknown; else the rest of the line.
 	Text string
 	// Mention means that the comment mentions the App's name instead of /pawl.
@@ -35,7 +35,7 @@ func (c Command) thanks() bool {
 
 // ParseCommand finds the command in a comment, review or description. A command starts a line of the writer's own
 // visible words: no quotes, code, HTML comments, quoted e-mail, and less than four columns of indentation. Signs of
-// list items, headings and emphasis may precede it. In doubt a line is no command, but Near finds it.
+// list items, headings and emphasis may precede it. In doubt a line is not a command, but Near finds it.
 //
 // slug is the App's name; a line that starts with its mention means solve, and "@slug stop" alone means stop. The
 // first command counts, but a stop counts anywhere.
@@ -151,16 +151,16 @@ var nameGoesOn = regexp.MustCompile(`^(?:\w|[-./@'’]\w|/)`)
 
 // task joins a command's line with the following lines, up to the next command and without quoted e-mail.
 func task(start string, behind []line, slug string) string {
-	said := []string{start}
+	lines := []string{start}
 	for _, l := range behind {
 		if _, ok := commandOn(l, slug); ok {
 			break
 		}
 		if l.kind != mailLine {
-			said = append(said, l.text)
+			lines = append(lines, l.text)
 		}
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // cutPrefixFold is strings.CutPrefix for an ASCII prefix in any case and width. It skips invisible characters.
@@ -223,10 +223,10 @@ func trigger(source policy.Source, c Command) string {
 
 // Replies to an ignored remark.
 const (
-	Refused    = "refused"    // the user may not write to the repository
-	NoOrder    = "no_order"   // a mention within a line is no command
-	NearOrder  = "near_order" // the text only looks like a command
-	Maintainer = "maintainer" // the command needs the maintain permission
+	Refused           = "refused"    // the user may not write to the repository
+	NotACommand       = "no_order"   // a mention within a line is not a command
+	LooksLikeACommand = "near_order" // the text only looks like a command
+	Maintainer        = "maintainer" // the command needs the maintain permission
 )
 
 // byPerson reports whether a user just wrote the remark.
@@ -239,7 +239,7 @@ func byPerson(r Remark) bool {
 
 var codeSpan = regexp.MustCompile("`+[^`]*`+")
 
-// Mentions reports whether the writer's own words mention the App inside a line, which is no command.
+// Mentions reports whether the writer's own words mention the App inside a line, which is not a command.
 func (p Page) Mentions(slug string) bool {
 	return slices.ContainsFunc(p.plain(), func(line string) bool { return mentions(line, slug) })
 }
@@ -254,12 +254,12 @@ func (p Page) plain() (lines []string) {
 	return lines
 }
 
-func mentions(said, slug string) bool {
-	for i := range said {
-		if i > 0 && nameBefore.MatchString(said[i-1:i]) {
+func mentions(text, slug string) bool {
+	for i := range text {
+		if i > 0 && nameBefore.MatchString(text[i-1:i]) {
 			continue
 		}
-		if _, ok := afterMention(said[i:], slug); ok {
+		if _, ok := afterMention(text[i:], slug); ok {
 			return true
 		}
 	}

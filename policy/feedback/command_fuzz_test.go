@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyMarkdown draws lines of which commands, quotes, code and comments are
-// made, in every order.
+// anyMarkdown draws lines of commands, quotes, code and comments in any order.
 func anyMarkdown() *rapid.Generator[string] {
 	piece := rapid.SampledFrom([]string{
 		"/pawl solve it", "/pawl stop", "/pawl", "@pawl x", "```", "````", "~~~", "`", "``", "<!--", "-->", "<pre>", "</pre>",
@@ -23,8 +22,7 @@ func anyMarkdown() *rapid.Generator[string] {
 	})
 }
 
-// hidings are the ways to show or hide a text so that no line of it is the
-// writer's own.
+// hidings are ways to quote or hide a text, so that none of its lines counts as the writer's own.
 var hidings = map[string]func(string) string{
 	"quote": func(s string) string { return "> " + strings.ReplaceAll(unixLines(s), "\n", "\n> ") },
 	"comment": func(s string) string {

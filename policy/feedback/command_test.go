@@ -60,9 +60,11 @@ func TestCommandsAreUnderstood(t *testing.T) {
 		{"a mention that only says stop", "@pawl stop!", Command{Name: "stop", Text: "", Mention: true}},
 		{"a mention that says more than stop", "@pawl stop using globals", Command{Name: "solve", Text: "stop using globals", Mention: true}},
 		{"the first of several commands", text("/pawl retry", "/pawl status"), Command{Name: "retry", Text: ""}},
-		{"stop wins wherever it stands", text("/pawl solve it", "more", "", "/pawl stop"), Command{Name: "stop", Text: ""}},
+		{"stop wins at any position", text("/pawl solve it", "more", "", "/pawl stop"), Command{Name: "stop", Text: ""}},
 		{"stop in a quote does not win", text("/pawl retry", "", "> /pawl stop"), Command{Name: "retry", Text: ""}},
 		{"text over many lines", text("/pawl solve the parser", "and the printer", "", "- both"), Command{Name: "solve", Text: text("the parser", "and the printer", "", "- both")}},
+		{"steer takes all lines up to the next command", text("/pawl Steer: not the parser,", "", "the printer <!-- evil -->", "/pawl status"), Command{Name: "steer", Text: text("not the parser,", "", "the printer")}},
+		{"steer without a text", "/pawl steer", Command{Name: "steer", Text: ""}},
 		{"text that begins on the next line", text("/pawl solve", "", "the parser"), Command{Name: "solve", Text: "the parser"}},
 		{"text up to the next command", text("/pawl solve a", "b", "/pawl status", "c"), Command{Name: "solve", Text: text("a", "b")}},
 		{"code and quotes belong to the text", text("@pawl this:", "```", "/pawl stop", "```", "> and this"), Command{Name: "solve", Text: text("this:", "```", "/pawl stop", "```", "> and this"), Mention: true}},
@@ -81,7 +83,7 @@ func TestCommandsAreUnderstood(t *testing.T) {
 		{"behind one backtick", text("a ` b", "/pawl retry"), Command{Name: "retry", Text: ""}},
 		{"behind a tag in code", text("the `<pre>` tag", "/pawl retry"), Command{Name: "retry", Text: ""}},
 		{"behind quoted HTML", text("<blockquote>x</blockquote>", "", "/pawl retry"), Command{Name: "retry", Text: ""}},
-		{"what is folded away can be seen", text("<details>", "", "/pawl retry", "</details>"), Command{Name: "retry", Text: ""}},
+		{"folded text is visible", text("<details>", "", "/pawl retry", "</details>"), Command{Name: "retry", Text: ""}},
 		{"a sentence about mail", text("From: the docs I take that it should work.", "/pawl retry"), Command{Name: "retry", Text: ""}},
 		{"words below quoted mail", text("On Tue, 4 Nov 2025, A B wrote:", "> x", "", "/pawl retry"), Command{Name: "retry", Text: ""}},
 	} {
@@ -101,7 +103,7 @@ func TestNonCommandsAreIgnored(t *testing.T) {
 		{"another word", "/pawlish solve"},
 		{"a path", "/pawl/solve"},
 		{"a path behind a list item's sign", "- /pawl/solve"},
-		{"a command that is struck out", "~~/pawl solve~~"},
+		{"a struck-out command", "~~/pawl solve~~"},
 		{"a task in a list", "- [ ] /pawl solve"},
 		{"inline code", "`/pawl solve`"},
 		{"inline code over two lines", text("see `this", "/pawl solve", "thing`")},
@@ -110,7 +112,7 @@ func TestNonCommandsAreIgnored(t *testing.T) {
 		{"a code block with tildes", text("~~~", "/pawl solve", "~~~")},
 		{"a code block that shorter marks do not end", text("````", "```", "/pawl solve", "````")},
 		{"a code block that other marks do not end", text("```", "~~~", "/pawl solve", "```")},
-		{"a code block whose end carries words", text("```", "``` x", "/pawl solve", "```")},
+		{"a code block whose end has text after it", text("```", "``` x", "/pawl solve", "```")},
 		{"a code block that never ends", text("```", "x", "", "/pawl solve")},
 		{"an indented code block", text("   ```", "/pawl solve", "   ```")},
 		{"a code block in a list", text("- ```", "  /pawl solve", "  ```")},
@@ -123,8 +125,8 @@ func TestNonCommandsAreIgnored(t *testing.T) {
 		{"an indented quote", "   > /pawl solve"},
 		{"a quote in a quote", "> > /pawl solve"},
 		{"a quote in a list", "- > /pawl solve"},
-		{"a quote that goes on without its sign", text("> he said", "/pawl solve")},
-		{"a quote in a list that goes on without its sign", text("- > he said", "/pawl solve")},
+		{"a quote with a lazy continuation line", text("> he said", "/pawl solve")},
+		{"a quote in a list with a lazy continuation line", text("- > he said", "/pawl solve")},
 		{"a code block below a quote", text("> he said", "```", "", "/pawl solve", "```")},
 		{"a quote in HTML", text("<blockquote>", "", "/pawl solve", "", "</blockquote>")},
 		{"a quote in a quote in HTML", text("<BLOCKQUOTE><blockquote>", "</blockquote>", "/pawl solve", "</BLOCKQUOTE>")},
@@ -141,14 +143,14 @@ func TestNonCommandsAreIgnored(t *testing.T) {
 		{"a quoted mail without signs", text("Thanks.", "", "On Tue, 4 Nov 2025, A B wrote:", "", "/pawl solve")},
 		{"an attribution over two lines", text("On Tue, 4 Nov 2025 at 10:00, A B", "<a@example.com> wrote:", "", "/pawl solve")},
 		{"an attribution in German", text("Am 4.11.2025 um 10:00 schrieb A B:", "/pawl solve")},
-		{"the message answered to", text("No.", "-----Original Message-----", "/pawl solve")},
-		{"a message passed on", text("---------- Forwarded message ----------", "/pawl solve")},
+		{"the original message of a reply", text("No.", "-----Original Message-----", "/pawl solve")},
+		{"a forwarded message", text("---------- Forwarded message ----------", "/pawl solve")},
 		{"the head of a message", text("From: A B <a@example.com>", "Sent: Tuesday", "To: me", "", "/pawl solve")},
 		{"the head of a message in bold", text("**From:** A B", "**Date:** Tuesday", "", "/pawl solve")},
-		{"a text nested deeper than people write", text(strings.Repeat("> - ", 60), "", "/pawl solve")},
+		{"deeply nested text", text(strings.Repeat("> - ", 60), "", "/pawl solve")},
 		{"a text of links without an end", text(strings.Repeat("[a](", 200), "", "/pawl solve")},
 		{"a mention in a line", "thanks @pawl"},
-		{"a mention of somebody else", "@pawl-other please"},
+		{"a mention of another user", "@pawl-other please"},
 		{"a mention of a longer name", "@pawlbot please"},
 		{"a mention of a team", "@pawl/team please"},
 		{"an address", "x@pawl please"},
@@ -168,7 +170,7 @@ func TestNonCommandsAreIgnored(t *testing.T) {
 	}
 }
 
-func TestWhatLooksLikeACommandIsNoticed(t *testing.T) {
+func TestNearCommandsAreNoticed(t *testing.T) {
 	for body, want := range map[string]string{
 		"please /pawl solve":                   "solve",
 		"thanks (/pawl stop)":                  "stop",
@@ -200,8 +202,8 @@ func TestWhatLooksLikeACommandIsNoticed(t *testing.T) {
 	}
 }
 
-// Only a command with nothing after it is answered. Tags, polite words and punctuation are nothing.
-func TestNearCommandIsWholeBesideTags(t *testing.T) {
+// Pawl replies to a misspelled command only if nothing else but tags, polite words and punctuation follows.
+func TestNearCommandMayHaveTagsAroundIt(t *testing.T) {
 	for body, want := range map[string]bool{
 		"<b>/pawl solve</b>":                        true,
 		"<kbd>/pawl</kbd> <kbd>solve</kbd>, please": true,

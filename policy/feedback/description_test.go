@@ -28,14 +28,14 @@ func TestEditsThatDoNotChangeTheContent(t *testing.T) {
 		{"a comment", "a", "a <!-- b -->"},
 		{"a comment over many lines", "a", "<!-- b\n\nc -->\na"},
 		{"an open comment", "a", "a\n<!-- b"},
-		{"a comment by link definition", "a", "a\n\n[//]: # (b)"},
+		{"a comment as a link definition", "a", "a\n\n[//]: # (b)"},
 		{"invisible characters", "ab", "a\u200bb\ufeff"},
 		{"a marker of Pawl", "a", "a\n<!-- pawl:event=7 -->"},
 		{"Pawl's block appears", "a", "a\n\n<!-- pawl:begin -->\nRunning\n<!-- pawl:end -->"},
 		{"Pawl's block changes", "a\n<!-- pawl:begin v=1 -->\nRunning\n<!-- pawl:end -->\nb", "a\n<!-- pawl:begin v=2 -->\nStopped\n<!-- pawl:end -->\nb"},
 		{"Pawl's markers are written loosely", "a", "a\n<!--pawl:begin-->x<!--  PAWL:END\n-->"},
-		{"Pawl's block stands in open code", "```\na", "```\na\n<!-- pawl:begin -->\n`x` ``` <!-- pawl:end -->"},
-		{"Pawl's block holds comments", "a", "a<!-- pawl:begin --><!-- x --><!-- pawl:note -->b<!-- pawl:end -->"},
+		{"Pawl's block is in open code", "```\na", "```\na\n<!-- pawl:begin -->\n`x` ``` <!-- pawl:end -->"},
+		{"Pawl's block contains comments", "a", "a<!-- pawl:begin --><!-- x --><!-- pawl:note -->b<!-- pawl:end -->"},
 	} {
 		if diff, changed := DescriptionDiff(tc.from, tc.to); changed || diff != "" {
 			t.Errorf("%s: changed = %v, diff:\n%s", tc.name, changed, diff)
@@ -50,12 +50,12 @@ func TestEditsThatChangeTheContent(t *testing.T) {
 		{"everything removed", "a", "", "-a"},
 		{"a letter's case", "- [ ] fix", "- [ ] Fix", "+- [ ] Fix"},
 		{"a new task", "- [ ] a", "- [x] a\n- [ ] b", "+- [ ] b"},
-		{"a box that is no task", "arr[x]", "arr[ ]", "+arr[ ]"},
+		{"a box that is not a task", "arr[x]", "arr[ ]", "+arr[ ]"},
 		{"text behind an unclosed block", "a", "a\n<!-- pawl:begin -->\nb", "+b"},
 		{"text in a block that ends before it begins", "a", "a\n<!-- pawl:end -->\nb\n<!-- pawl:begin -->", "+b"},
 		{"text between two blocks", "a", "a\n<!-- pawl:begin -->1<!-- pawl:end -->\nb\n<!-- pawl:begin -->2<!-- pawl:end -->", "+b"},
 		{"text in a second block", "a", "a\n<!-- pawl:begin -->\n1\n<!-- pawl:end -->\n<!-- pawl:begin -->\n2\n<!-- pawl:end -->", "+2"},
-		{"text in a block within a block", "a", "a\n<!-- pawl:begin -->\n<!-- pawl:begin -->\nb\n<!-- pawl:end -->", "+b"},
+		{"text in a nested block", "a", "a\n<!-- pawl:begin -->\n<!-- pawl:begin -->\nb\n<!-- pawl:end -->", "+b"},
 		{"text in a block of another name", "a", "a\n<!-- pawl:beginning -->\nb\n<!-- pawl:end -->", "+b"},
 		{"text put into a block", "a\nb", "a\n<!-- pawl:begin -->\nb\n<!-- pawl:end -->", "-b"},
 		{"a comment in a code block", "```html\n<p>\n```", "```html\n<!-- x -->\n<p>\n```", "+<!-- x -->"},
@@ -66,7 +66,7 @@ func TestEditsThatChangeTheContent(t *testing.T) {
 	}
 }
 
-func TestTheDiffIsUnifiedWithThreeLinesOfContext(t *testing.T) {
+func TestDiffIsUnifiedWithThreeLinesOfContext(t *testing.T) {
 	got, _ := DescriptionDiff("1\n2\n3\n4\n5\n6\n7\n8\n9", "1\n2\n3\n4\n5 changed\n6\n7\n8\n9")
 	want := `--- description before
 +++ description now
@@ -93,8 +93,8 @@ func TestContentKeepsMarkdown(t *testing.T) {
 	}
 }
 
-// A text that two people take turns to undo must come back as the same text.
-func TestContentOfContentIsTheSame(t *testing.T) {
+// If two users undo each other's edits, the content must be equal again.
+func TestContentIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.StringOf(rapid.RuneFrom([]rune("ab \t\r\n-*>[x]1.\u00a0\u200bé"))).Draw(t, "body")
 		once := Content(body)
@@ -104,7 +104,7 @@ func TestContentOfContentIsTheSame(t *testing.T) {
 	})
 }
 
-func TestChangedMeansTheSameInBothDirections(t *testing.T) {
+func TestChangedIsSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyMarkdown().Draw(t, "a"), anyMarkdown().Draw(t, "b")
 		forth, changed := DescriptionDiff(a, b)

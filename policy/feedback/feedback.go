@@ -77,7 +77,7 @@ type Remark struct {
 	Was    string // the text before an edit
 	// HasWas means that the edit changed the text.
 	HasWas bool
-	State  string // of a review; or a check run's conclusion
+	State  string // of a review or a label; or a check run's conclusion
 	Name   string // of a label, check run or button
 	To     Actor  // who was assigned or requested to review
 	SHA    string // the commit of a check run or review
@@ -120,7 +120,7 @@ type Scene struct {
 	OwnPull bool
 	// Asked means that the last attempt asked or declined.
 	Asked bool
-	Head  string // the last commit that Pawl pushed to the thread's branch
+	Head  string // the commit whose checks matter; empty for none
 	// Known lists description contents that were worked on or refused as unchanged.
 	Known []string
 	// Said lists comments that were worked on. Own holds the hashes of texts that Pawl published.
@@ -158,8 +158,8 @@ type Judgement struct {
 	// Own means that the App itself acted. Such events are not shown.
 	Own     bool
 	Command Command // empty for a plain remark
-	// Tell is the reply to an ignored remark: Refused, NoOrder, NearOrder or Maintainer; empty for none.
-	Tell    string
+	// Reply is the reply to an ignored remark: Refused, NotACommand, LooksLikeACommand or Maintainer; empty for none.
+	Reply   string
 	Text    string // for the agent
 	Backend string // named by the command; empty for none
 	// Description is an edited description's new content, or the content that an edit restored.
@@ -175,6 +175,9 @@ func Judge(r Remark, s Scene) Judgement {
 	r = r.Parsed()
 	if reason, own := causedByPawl(r, s); reason != "" {
 		return Judgement{Reason: reason, Own: own}
+	}
+	if r.unwatches(s) { // anyone who may remove a label may end a watch
+		return asksToWatch(r)
 	}
 	if strangeBot(r, s) {
 		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
@@ -213,16 +216,16 @@ func strangeBot(r Remark, s Scene) bool {
 func (j Judgement) begins() bool { return j.Accepted && j.Command.Works() }
 
 // empty reports whether nothing follows. Restoring a description also needs the permission.
-func (j Judgement) empty() bool { return !j.Accepted && j.Description == "" && j.Tell == "" }
+func (j Judgement) empty() bool { return !j.Accepted && j.Description == "" && j.Reply == "" }
 
 func refuse(j Judgement, r Remark, s Scene) Judgement {
-	if j.Tell != "" { // no reply about commands
-		j.Tell = ""
+	if j.Reply != "" { // no reply about commands
+		j.Reply = ""
 		return j
 	}
 	refused := ignore("%s has %s permission; write is needed", r.Actor.Login, s.Permission)
 	if j.Command.Name != "" && byPerson(r) {
-		refused.Tell = Refused
+		refused.Reply = Refused
 	}
 	return refused
 }
@@ -230,7 +233,7 @@ func refuse(j Judgement, r Remark, s Scene) Judgement {
 func refuseMaintainers(command string, r Remark, s Scene) Judgement {
 	j := ignore("%s has %s permission; %s needs maintain", r.Actor.Login, cmp.Or(s.Permission, "no known"), command)
 	if byPerson(r) {
-		j.Tell = Maintainer
+		j.Reply = Maintainer
 	}
 	return j
 }
@@ -341,7 +344,24 @@ func asks(r Remark, s Scene) Judgement {
 	return ignore("%s is not a source of feedback", r.Source)
 }
 
+// watches is the part of the label after a colon that means watch. Removed and Present are states of that label's remark.
+const (
+	watches = "watch"
+	Removed = "removed" // the label was removed
+	Present = "present" // the pull request has the label and was reopened or left draft
+)
+
+func (r Remark) isWatchLabel(s Scene) bool {
+	return r.Source == policy.FromLabel && strings.EqualFold(r.Name, s.Label+":"+watches)
+}
+
+// unwatches reports whether the label that means watch was removed.
+func (r Remark) unwatches(s Scene) bool { return r.isWatchLabel(s) && r.State == Removed }
+
 func asksByLabel(r Remark, s Scene) Judgement {
+	if r.isWatchLabel(s) {
+		return asksToWatch(r)
+	}
 	label, backend, _ := strings.Cut(r.Name, ":")
 	if !strings.EqualFold(label, s.Label) {
 		return ignore("label %q is not %q", r.Name, s.Label)
@@ -349,6 +369,16 @@ func asksByLabel(r Remark, s Scene) Judgement {
 	j := solves(s, fmt.Sprintf("label %q was added", r.Name))
 	j.Backend = strings.TrimSpace(backend)
 	return j
+}
+
+func asksToWatch(r Remark) Judgement {
+	switch r.State {
+	case Removed:
+		return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was removed", r.Name), Command: Command{Name: "unwatch"}}
+	case Present:
+		return Judgement{Accepted: true, Reason: fmt.Sprintf("the pull request has the label %q", r.Name), Command: Command{Name: "watch"}}
+	}
+	return Judgement{Accepted: true, Reason: fmt.Sprintf("label %q was added", r.Name), Command: Command{Name: "watch"}}
 }
 
 func asksByButton(r Remark, s Scene) Judgement {
@@ -361,16 +391,16 @@ func asksByButton(r Remark, s Scene) Judgement {
 	return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
 }
 
-// failed returns why a check run is no feedback by itself. All checks of a commit are evaluated together
+// failed returns why a check run is not feedback by itself. All checks of a commit are evaluated together
 // (thread.Checked).
 func failed(r Remark, s Scene) Judgement {
 	if !Failing(r.State) {
 		return ignore("check run %q concluded %s", r.Name, r.State)
 	}
 	if s.Head == "" || r.SHA != s.Head {
-		return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
+		return ignore("check run %q is not about the last commit that Pawl looks at", r.Name)
 	}
-	return ignore("check run %q failed on Pawl's commit; the checks of a commit are looked at together", r.Name)
+	return ignore("check run %q failed; the checks of a commit are looked at together", r.Name)
 }
 
 // solves asks for work without a text, unless the thread is being worked on.
@@ -418,16 +448,16 @@ func (r Remark) onlyAttempts(meant Attempt) bool {
 
 // noOrder ignores words without a command. meant is the command that their writer may have meant; empty for none.
 func (r Remark) noOrder(meant string, s Scene) Judgement {
-	j := ignore("it holds no command, and the thread is no pull request of Pawl")
+	j := ignore("it holds no command, and the thread is not a pull request of Pawl")
 	if meant != "" {
 		j = ignore("it holds no command, only what looks like %s", meant)
 	}
 	switch {
 	case !byPerson(r):
 	case meant != "":
-		j.Tell = NearOrder
+		j.Reply = LooksLikeACommand
 	case r.page().Mentions(s.Self.Slug):
-		j.Tell = NoOrder
+		j.Reply = NotACommand
 	}
 	return j
 }
@@ -477,7 +507,7 @@ func noRequest(r Remark, s Scene) string {
 	if courteous(own) {
 		return "thanks, emoji and approvals ask for no work"
 	}
-	same := func(said string) bool { return sameWords(said, r.page().Visible()) }
+	same := func(text string) bool { return sameWords(text, r.page().Visible()) }
 	if r.Source == policy.FromComment && slices.ContainsFunc(s.Said, same) {
 		return "an attempt was made for the same words before; /pawl retry makes another one"
 	}
@@ -507,7 +537,7 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	return j
 }
 
-// untrackedEdit ignores the edit of a description that Pawl does not work on. Tell reports a command that a user added there.
+// untrackedEdit ignores the edit of a description that Pawl does not work on. Reply reports a command that a user added there.
 func (r Remark) untrackedEdit(s Scene) Judgement {
 	j := ignore("Pawl does not work on this thread")
 	if r.Actor.Bot() || r.App != 0 || !r.HasWas {
@@ -515,7 +545,7 @@ func (r Remark) untrackedEdit(s Scene) Judgement {
 	}
 	_, before := ParseCommand(r.Was, s.Self.Slug)
 	if _, now := r.page().Command(s.Self.Slug); now && !before {
-		j.Tell = NearOrder
+		j.Reply = LooksLikeACommand
 	}
 	return j
 }

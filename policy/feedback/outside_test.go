@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The messages are those that the sources in outside.go quote.
+// The messages come from the sources that outside.go names.
 func TestGitHubsFailuresAreOutsideTheWork(t *testing.T) {
 	const exit = ".github:40: Process completed with exit code 143.\n"
 	for _, c := range []struct{ name, text, kind string }{
@@ -17,15 +17,15 @@ func TestGitHubsFailuresAreOutsideTheWork(t *testing.T) {
 		{"a budget", "The job was not started because an Actions budget is preventing further use", billing},
 		{"a lost hosted runner", ".github:1: The hosted runner: GitHub Actions 8 lost communication with the server. Anything in your workflow that terminates the runner process, starves it for CPU/Memory, or blocks its network access can cause this error.", infrastructure},
 		{"a lost hosted runner without a name", "The hosted runner lost communication with the server.", infrastructure},
-		{"a lost runner of one's own", ".github:1: The self-hosted runner: i-0ab lost communication with the server. Verify the machine is running and has a healthy network connection.", infrastructure},
+		{"a lost self-hosted runner", ".github:1: The self-hosted runner: i-0ab lost communication with the server. Verify the machine is running and has a healthy network connection.", infrastructure},
 		{"a shutdown", ".github:31: The runner has received a shutdown signal. This can happen when the runner service is stopped, or a manually started runner is canceled.\n" + exit + ".github:41: The operation was canceled.", infrastructure},
-		{"a cancellation alone", ".github:9: The operation was canceled.", infrastructure},
+		{"only a cancellation", ".github:9: The operation was canceled.", infrastructure},
 		{"no runner", "The job was not acquired by Runner of type hosted even after multiple attempts\nInternal server error. Correlation ID: a757294c-34c1-4862-8943-c4184553a155", infrastructure},
 		{"no runner for a day", "This request was automatically failed because there were no enabled runners online to process the request for more than 1 days.", infrastructure},
 		{"an internal error", ".github:1: GitHub Actions has encountered an internal error when running your job.", infrastructure},
 		{"an outage of downloads", ".github:7: Response status code does not indicate success: 500 (Internal Server Error).", infrastructure},
 		{"a full disk", ".github:1: System.IO.IOException: No space left on device : '/home/runner/runners/2.308.0/_diag/Worker_20230824-111853-utc.log'\n     at System.IO.RandomAccess.WriteAtOffset(SafeFileHandle handle)\n.github:2: warning: You are running out of disk space. The runner will stop working when the machine runs out of disk space. Free space left: 32 MB", infrastructure},
-		{"a sentence as a log has it", "##[error]The runner has received a shutdown signal.", infrastructure},
+		{"a sentence in a log's format", "##[error]The runner has received a shutdown signal.", infrastructure},
 	} {
 		if why := Outside(c.text); !strings.HasPrefix(why, c.kind+": ") || len(why) > 260 {
 			t.Errorf("%s: %q, want a short reason of kind %s", c.name, why, c.kind)
@@ -46,12 +46,12 @@ func TestOtherFailuresAreNotOutside(t *testing.T) {
 		"a test that begins with one":          "a_test.go:7: The operation was canceled.",
 		"a step that failed before its cancel": ".github:12: Process completed with exit code 2.\n.github:13: The operation was canceled.",
 		"a job that took too long":             ".github:1: The job running on runner GitHub Actions 3 has exceeded the maximum execution time of 360 minutes.\n.github:1: The operation was canceled.",
-		"a newer sentence of the same":         "The job has exceeded the maximum execution time of 6h0m0s",
+		"another sentence of this kind":        "The job has exceeded the maximum execution time of 6h0m0s",
 		"a step that took too long":            ".github:8: The action 'Test' has timed out after 5 minutes.",
 		"a disk that a program filled":         ".github:8: write /tmp/x: no space left on device",
 		"the output of another App":            "3 of 9 failed\n\nThe operation was canceled.",
-		"annotations that could not be had":    "(The annotations of this check run could not be fetched: no answer)",
-		"a warning alone":                      ".github:1: warning: The runner has received a shutdown signal.",
+		"unavailable annotations":              "(The annotations of this check run could not be fetched: no answer)",
+		"only a warning":                       ".github:1: warning: The runner has received a shutdown signal.",
 		"a download that does not exist":       "Response status code does not indicate success: 404 (Not Found).",
 	} {
 		if why := Outside(text); why != "" {
@@ -60,8 +60,7 @@ func TestOtherFailuresAreNotOutside(t *testing.T) {
 	}
 }
 
-// What a failing test adds to GitHub's sentences can only make the failure the
-// work's.
+// A failing test can print GitHub's sentences. With any further failure in the output, the cause is not outside the work.
 func TestFurtherFailureIsNotOutside(t *testing.T) {
 	own := []string{"The operation was canceled.", "The runner has received a shutdown signal.", "Process completed with exit code 1.",
 		"The job was not started because your account is locked due to a billing issue."}

@@ -18,7 +18,7 @@ func evalFile(t *testing.T, name string) io.Reader {
 	t.Helper()
 	f, err := os.Open(corpora + name)
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("the evaluation data is not here: %v", err)
+		t.Skipf("the evaluation data is missing: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -27,17 +27,16 @@ func evalFile(t *testing.T, name string) io.Reader {
 	return f
 }
 
-// heardOf adds what somebody said at a time in fresh words, as a thread's fold does.
-func heardOf(said []Moment, at time.Time) []Moment {
-	if n := len(said); n > 0 && at.Sub(said[n-1].At) <= time.Second {
-		return said
+// withComment adds a comment with new words at a time, like a thread's fold.
+func withComment(all []Moment, at time.Time) []Moment {
+	if n := len(all); n > 0 && at.Sub(all[n-1].At) <= time.Second {
+		return all
 	}
-	return append(said, Moment{At: at.Truncate(time.Second), Fresh: true})
+	return append(all, Moment{At: at.Truncate(time.Second), Fresh: true})
 }
 
-// TestEvalPeopleInSessionsAreNoPrograms looks at when people wrote to their agents in
-// recorded sessions.
-func TestEvalPeopleInSessionsAreNoPrograms(t *testing.T) {
+// TestEvalUsersInSessionsAreNotPrograms uses the times at which users wrote to their agents in recorded sessions.
+func TestEvalUsersInSessionsAreNotPrograms(t *testing.T) {
 	z, err := gzip.NewReader(evalFile(t, "healthy/toolstream.jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -55,41 +54,40 @@ func TestEvalPeopleInSessionsAreNoPrograms(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		var said []Moment
+		var all []Moment
 		for _, e := range session.Events {
 			if e.Tool == "__user__" {
-				said = heardOf(said, e.T)
+				all = withComment(all, e.T)
 			}
 		}
-		if len(said) < inARow {
+		if len(all) < inARow {
 			continue
 		}
 		long++
-		remarks += len(said)
-		if mechanical(said) > 0 {
+		remarks += len(all)
+		if mechanical(all) > 0 {
 			taken++
 		}
 	}
-	t.Logf("%d of %d people with %d remarks are taken for a program", taken, long, remarks)
+	t.Logf("%d of %d users with %d remarks are taken for a program", taken, long, remarks)
 	if long == 0 || taken > 0 {
-		t.Errorf("%d of %d, want none of some", taken, long)
+		t.Errorf("%d of %d, want none", taken, long)
 	}
 }
 
-// TestEvalAProgramInAPersonsNameIsKnown reads the comments of a wrapper that wrote with
-// its owner's login.
-func TestEvalAProgramInAPersonsNameIsKnown(t *testing.T) {
+// TestEvalProgramWithAUsersLoginIsRecognised uses the comments of a wrapper that wrote with its owner's login.
+func TestEvalProgramWithAUsersLoginIsRecognised(t *testing.T) {
 	var comments []struct {
 		At time.Time `json:"created_at"`
 	}
 	if err := json.NewDecoder(evalFile(t, "feedback/hm-pr843-comments.json")).Decode(&comments); err != nil {
 		t.Fatal(err)
 	}
-	var said []Moment
+	var all []Moment
 	for _, c := range comments {
-		said = heardOf(said, c.At)
+		all = withComment(all, c.At)
 	}
-	if got := mechanical(said); got == 0 {
-		t.Errorf("none of %d comments is taken for a program's", len(said))
+	if got := mechanical(all); got == 0 {
+		t.Errorf("none of %d comments is taken for a program's", len(all))
 	}
 }

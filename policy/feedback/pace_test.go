@@ -9,7 +9,7 @@ import (
 
 var began = time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)
 
-// moments are remarks with fresh words after such gaps in seconds.
+// moments returns comments with new words and these gaps in seconds between them.
 func moments(gaps ...float64) (all []Moment) {
 	at := began
 	for _, g := range gaps {
@@ -19,17 +19,17 @@ func moments(gaps ...float64) (all []Moment) {
 	return all
 }
 
-// mechanical is how many of the moments count as a program's, each when it came.
-func mechanical(said []Moment) (n int) {
-	for i := range said {
-		if Mechanical(said[:i+1]) {
+// mechanical counts the comments that are taken for a program's when they arrive.
+func mechanical(all []Moment) (n int) {
+	for i := range all {
+		if Mechanical(all[:i+1]) {
 			n++
 		}
 	}
 	return n
 }
 
-func TestRemarksOfAProgramAreKnown(t *testing.T) {
+func TestProgramsRemarksAreRecognised(t *testing.T) {
 	stale := func(which ...int) []Moment {
 		all := moments(100, 7000, 900, 40, 2500, 11, 460, 3000)
 		for _, i := range which {
@@ -41,22 +41,22 @@ func TestRemarksOfAProgramAreKnown(t *testing.T) {
 		said []Moment
 		want int
 	}{
-		"every ten minutes":                {moments(0, 600, 600.4, 599.8, 600, 600.1), 1},
-		"and three more":                   {moments(0, 600, 600.4, 599.8, 600, 600.1, 600, 600, 600), 4},
-		"every ten seconds":                {moments(0, 10, 10.1, 10, 9.95, 10), 1},
-		"every six, by whole seconds":      {moments(0, 6, 7, 6, 6, 7), 1},
-		"every three, by whole seconds":    {moments(0, 3, 4, 3, 3, 4), 0},
-		"every five minutes, where it can": {moments(0, 300, 900, 300, 1501, 600), 1},
-		"after a first of a person":        {moments(0, 47, 600, 600, 600, 600, 600), 1},
-		"five at even intervals":           {moments(0, 600, 600, 600, 600), 0},
-		"a person":                         {moments(0, 62, 345, 17, 1900, 600, 130), 0},
-		"a person among them":              {moments(0, 600, 600, 600, 77, 600, 600, 600), 0},
-		"at multiples of a few seconds":    {moments(0, 4, 8, 20, 16, 12), 0},
-		"six without a fresh word":         {stale(1, 2, 3, 4, 5, 6), 1},
-		"eight without a fresh word":       {stale(0, 1, 2, 3, 4, 5, 6, 7), 3},
-		"five without a fresh word":        {stale(0, 1, 2, 3, 4), 0},
-		"a fresh word among them":          {stale(0, 1, 2, 3, 5, 6, 7), 0},
-		"nothing":                          {nil, 0},
+		"every ten minutes":                     {moments(0, 600, 600.4, 599.8, 600, 600.1), 1},
+		"every ten minutes, three more":         {moments(0, 600, 600.4, 599.8, 600, 600.1, 600, 600, 600), 4},
+		"every ten seconds":                     {moments(0, 10, 10.1, 10, 9.95, 10), 1},
+		"every six seconds, in whole seconds":   {moments(0, 6, 7, 6, 6, 7), 1},
+		"every three seconds, in whole seconds": {moments(0, 3, 4, 3, 3, 4), 0},
+		"every five minutes, with gaps":         {moments(0, 300, 900, 300, 1501, 600), 1},
+		"after a user's first remark":           {moments(0, 47, 600, 600, 600, 600, 600), 1},
+		"five at even intervals":                {moments(0, 600, 600, 600, 600), 0},
+		"a user":                                {moments(0, 62, 345, 17, 1900, 600, 130), 0},
+		"with a user's remark among them":       {moments(0, 600, 600, 600, 77, 600, 600, 600), 0},
+		"at multiples of a few seconds":         {moments(0, 4, 8, 20, 16, 12), 0},
+		"six without a new word":                {stale(1, 2, 3, 4, 5, 6), 1},
+		"eight without a new word":              {stale(0, 1, 2, 3, 4, 5, 6, 7), 3},
+		"five without a new word":               {stale(0, 1, 2, 3, 4), 0},
+		"with a new word among them":            {stale(0, 1, 2, 3, 5, 6, 7), 0},
+		"nothing":                               {nil, 0},
 	} {
 		if got := mechanical(tc.said); got != tc.want {
 			t.Errorf("%s: %d of %d are a program's, want %d", name, got, len(tc.said), tc.want)
@@ -64,8 +64,8 @@ func TestRemarksOfAProgramAreKnown(t *testing.T) {
 	}
 }
 
-// People's intervals are simulated, as few of them are recorded: spread as waiting times
-// are, or over orders of magnitude, each sequence with a pace of its own.
+// Users' intervals are simulated, because few are recorded. They have an exponential distribution or are spread over orders
+// of magnitude. Each sequence has its own average interval.
 func TestUsersAreSeldomTakenForAProgram(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const sequences, remarks = 10_000, 30
@@ -86,7 +86,7 @@ func TestUsersAreSeldomTakenForAProgram(t *testing.T) {
 		}
 		t.Logf("%s: %d of %d sequences of %d remarks", name, taken, sequences, remarks)
 		if taken > sequences/1000 {
-			t.Errorf("%s: %d of %d people are taken for a program", name, taken, sequences)
+			t.Errorf("%s: %d of %d users are taken for a program", name, taken, sequences)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestQuotedTextsOfPawlAreNoOwnWords(t *testing.T) {
+func TestQuotedTextsOfPawlAreNotTheWritersWords(t *testing.T) {
 	files, err := filepath.Glob("../../internal/checkrun/testdata/*.golden.md")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d files: %v", len(files), err)

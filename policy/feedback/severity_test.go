@@ -24,7 +24,7 @@ func TestSeverityComesFromTheMark(t *testing.T) {
 		"First it was slow.\n\nnit: no comma":   Minor,
 		"nit: no comma\n\nblocking: it leaks":   Blocking,
 		"- P2: a test\n- P1: it leaks\n- P3: x": Blocking,
-		// As review bots print them.
+		// Marks as review bots print them.
 		"**<sub><sub>![P1 Badge](https://img.shields.io/badge/P1-orange?style=flat)</sub></sub>  Handle the missing package**\n\nText.":         Blocking,
 		"**<sub><sub>![P2 Badge](https://img.shields.io/badge/P2-yellow?style=flat)</sub></sub>  Name it**":                                     Ordinary,
 		"![critical](https://www.gstatic.com/codereviewagent/critical.svg)\n\nIt leaks.":                                                        Blocking,
@@ -68,9 +68,9 @@ func TestReviewRemarksAreRecognised(t *testing.T) {
 		want int
 	}{
 		{"a review", Remark{Source: policy.FromReview, Actor: reader, Text: "nit: no comma"}, Minor},
-		{"one that requests changes", Remark{Source: policy.FromReview, Actor: reader, State: "changes_requested", Text: "nit: no comma"}, Blocking},
+		{"a review that requests changes", Remark{Source: policy.FromReview, Actor: reader, State: "changes_requested", Text: "nit: no comma"}, Blocking},
 		{"a bot's comment", Remark{Source: policy.FromComment, Actor: reviewer, Text: "P1: it leaks"}, Blocking},
-		{"a person's comment", Remark{Source: policy.FromComment, Actor: reader, Text: "P1: it leaks"}, 0},
+		{"a user's comment", Remark{Source: policy.FromComment, Actor: reader, Text: "P1: it leaks"}, 0},
 		{"a check run", Remark{Source: policy.FromCheckRun, Actor: reviewer, Text: "P1: it leaks"}, 0},
 		{"a button", Remark{Source: policy.FromButton, Actor: reader, Name: "retry"}, 0},
 	} {

@@ -2,7 +2,7 @@ package feedback
 
 import "testing"
 
-func TestStampsOfSynchronisingBotsAreNoContent(t *testing.T) {
+func TestSyncBotsTimestampsAreNotContent(t *testing.T) {
 	for _, tc := range []struct{ was, now string }{
 		{"_Last synced: 2026-11-28T02:26:56.541Z_", "_Last synced: 2026-11-28T02:31:07.112Z_"},
 		{"**Last synced:** `2026-11-28 02:26`", "**Last synced:** `2026-11-28 02:31`"},

@@ -97,7 +97,7 @@ func (c *checks) unfounded(r *checkedRow, p int) {
 }
 
 // floor accepts a floor grade unless others contradicted the source's last ones more often than they confirmed them.
-// An attempt's own acts, such as a push, are no evidence.
+// An attempt's own acts, such as a push, are not evidence.
 func (c *checks) floor(r *checkedRow, p int) {
 	others, what, since := r.others(p)
 	if others != nil {

@@ -45,9 +45,9 @@ type How struct {
 	Explore bool
 }
 
-// The exploration floor: the share of choices for the arm with the fewest rewards, until each arm has exploredBy plus
-// one in exploredOf of its even share, pending rewards included. A judge alone cannot exclude an arm for ever.
-// explored was given; the others are our choice (make worlds).
+// explored is the share of choices for the arm with the fewest rewards, so that a judge alone cannot exclude an arm. It
+// applies until each arm has exploredBy plus 1/exploredOf of an even share of rewards, pending ones included. explored
+// was given; the others are our choice (make worlds).
 const (
 	explored   = 0.05
 	exploredBy = 3
@@ -163,7 +163,7 @@ type ArmView struct {
 // priced reports whether all attempts have a known cost.
 func (a Arm) priced() bool { return a.Priced > 0 && a.Priced == a.Attempts }
 
-// shareDraws fixed seeds give equal arms equal shares; the standard error is below 0.008.
+// shareDraws is the number of draws, with one fixed seed; the standard error is below 0.008.
 const shareDraws = 4000
 
 func View(arms []Arm) []ArmView {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// anyRows are rows of three backends with whatever signals.
+// anyRows draws rows of three backends with arbitrary signals.
 func anyRows(t *rapid.T, most int) []Graded {
 	var rows []Graded
 	for n := range rapid.IntRange(1, most).Draw(t, "rows") {
@@ -45,15 +45,15 @@ func anyKind(t *rapid.T) PeopleKind {
 	return rapid.SampledFrom([]PeopleKind{Merged, ClosedUnmerged, Reverted, Approved, ChangesRequested}).Draw(t, "kind")
 }
 
-// later is after everything in these tests.
+// later is a time after all rows of these tests.
 var later = gradeDay.Add(90 * 24 * time.Hour)
 
-// armsIn are what is known of all arms, in one context and over all, to compare bit for bit.
+// armsIn returns all arms, in one context and overall, for an exact comparison.
 func armsIn(rows []Graded, now time.Time) []Arm {
 	l, options := Learn(rows, now), []policy.Option{{Backend: "a"}, {Backend: "b"}, {Backend: "c"}}
 	arms := append(l.Arms(policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small}, options), l.Arms(policy.Context{}, options)...)
 	for i := range arms {
-		arms[i].Attempts = 0 // an attempt without a reward counts here, and only here
+		arms[i].Attempts = 0 // the only field that counts attempts without a reward
 	}
 	return arms
 }
@@ -64,7 +64,7 @@ func sameArms(t *rapid.T, want, got []Arm) {
 	}
 }
 
-func TestAMissingSignalNeverMovesAPosterior(t *testing.T) {
+func TestMissingSignalNeverMovesAPosterior(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyRows(t, 25)
 		before := armsIn(rows, later)
@@ -79,7 +79,7 @@ func TestAMissingSignalNeverMovesAPosterior(t *testing.T) {
 	})
 }
 
-func TestALateSignalUndoesTheEarlierRewardExactly(t *testing.T) {
+func TestLateSignalReplacesTheEarlierRewardExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyRows(t, 25)
 		i := rapid.IntRange(0, len(rows)-1).Draw(t, "row")
@@ -87,7 +87,7 @@ func TestALateSignalUndoesTheEarlierRewardExactly(t *testing.T) {
 		original := rows[i]
 		revised := original
 		revised.Signals = append(slices.Clone(original.Signals), PeopleSignal(anyKind(t), "bob", later.Add(-time.Hour)))
-		history := append(slices.Clone(rows), revised) // the newer version of a row counts
+		history := append(slices.Clone(rows), revised) // the newest version of a row counts
 		fromStart := slices.Clone(rows)
 		fromStart[i] = revised
 		sameArms(t, armsIn(fromStart, later), armsIn(history, later))
@@ -101,14 +101,14 @@ func TestALateSignalUndoesTheEarlierRewardExactly(t *testing.T) {
 	})
 }
 
-func TestTheOrderOfRowsDoesNotMatter(t *testing.T) {
+func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyRows(t, 15)
 		sameArms(t, armsIn(rows, later), armsIn(rapid.Permutation(rows).Draw(t, "order"), later))
 	})
 }
 
-func TestOlderRewardsOfTheSameArmWeighLess(t *testing.T) {
+func TestOlderRewardsOfAnArmWeighLess(t *testing.T) {
 	mean := func(values ...float64) float64 {
 		var rows []Graded
 		for n, v := range values {
@@ -122,7 +122,7 @@ func TestOlderRewardsOfTheSameArmWeighLess(t *testing.T) {
 	}
 }
 
-// TestSimilarContextsShareRewards: there is no count of rewards at which an arm jumps from one mean to another.
+// An arm's mean changes gradually with the number of rewards, without a jump at some number.
 func TestSimilarContextsShareRewards(t *testing.T) {
 	asked := policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small}
 	after := func(n int, c policy.Context) Posterior {
@@ -200,8 +200,8 @@ func TestCostsIncludeAllAttempts(t *testing.T) {
 	}
 }
 
-// TestPendingRewardsCount: it moves no mean and nothing that is shown, but the draw is as narrow as if it had
-// come, and the arm is not explored for it again. After two weeks it is not expected any more.
+// A pending reward changes no mean and nothing that is shown. But the draw is as narrow as with the reward, and the pending
+// attempt counts as exploration of the arm. After two weeks the reward is no longer expected.
 func TestPendingRewardsCount(t *testing.T) {
 	var rows []Graded
 	for n := range 3 {
@@ -217,23 +217,23 @@ func TestPendingRewardsCount(t *testing.T) {
 	before, soon, late := at(rows[0].At.Add(-time.Hour)), at(end.Add(awaitedFor-24*time.Hour)), at(end.Add(awaitedFor+24*time.Hour))
 	a := soon[0]
 	if a.Awaited != 3 || a.Posterior.Awaited <= 0 || a.Posterior.sharp(nil).StdDev() >= before[0].Posterior.sharp(nil).StdDev() {
-		t.Errorf("%+v: three rewards may still come", a)
+		t.Errorf("%+v: three rewards are pending", a)
 	}
 	if b, now := View(before)[0], View(soon)[0]; b.Mean != now.Mean || b.Low != now.Low || b.High != now.High {
-		t.Errorf("what is shown moved from %+v to %+v", b, now)
+		t.Errorf("the shown mean moved from %+v to %+v", b, now)
 	}
 	if late[0].Awaited != 0 || late[0].Posterior != before[0].Posterior || soon[1].Awaited != 0 {
 		t.Errorf("after two weeks %+v, want %+v", late[0], before[0])
 	}
 	for seed := range uint64(500) {
 		if c := Choose(How{Mode: policy.ModeAuto, Explore: true}, soon, seed); c.Explored && c.Chosen == "a" {
-			t.Fatal("an arm was explored whose rewards are on their way")
+			t.Fatal("an arm with pending rewards was explored")
 		}
 	}
 }
 
-// TestFewRewardsAreExplored: one choice in twenty goes to the arm with the fewest rewards, until it has three and a
-// fiftieth of its even share.
+// One choice in twenty goes to the arm with the fewest rewards, until that arm has at least three rewards and a fiftieth of
+// an equal share.
 func TestFewRewardsAreExplored(t *testing.T) {
 	arms := armsOf(map[string]int{"a": 90}, nil, "a", "b")
 	arms[1].Posterior = Posterior{Mean: 0.1, Weight: 500}
@@ -266,7 +266,7 @@ func TestFewRewardsAreExplored(t *testing.T) {
 	}
 }
 
-// armsOf makes arms with as many good and bad rewards.
+// armsOf returns arms with these numbers of good and bad rewards.
 func armsOf(good, bad map[string]int, names ...string) []Arm {
 	var arms []Arm
 	for _, n := range names {
@@ -276,7 +276,7 @@ func armsOf(good, bad map[string]int, names ...string) []Arm {
 	return arms
 }
 
-func TestTheModesChoose(t *testing.T) {
+func TestModesChoose(t *testing.T) {
 	arms := armsOf(map[string]int{"a": 2, "b": 60}, map[string]int{"a": 60, "b": 2}, "a", "b")
 	for _, c := range []struct {
 		mode           policy.Mode
@@ -308,7 +308,7 @@ func TestTheModesChoose(t *testing.T) {
 	}
 }
 
-func TestMasksAreObeyedAndChangeNoDraw(t *testing.T) {
+func TestMasksDoNotChangeOtherDraws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d"}
 		counts := func() map[string]int {
@@ -339,7 +339,7 @@ func TestMasksAreObeyedAndChangeNoDraw(t *testing.T) {
 		}
 		for i, a := range masked {
 			if a.Masked != "" && (got.Chosen == a.Backend || got.Would == a.Backend) {
-				t.Fatalf("%s is masked: %+v", a.Backend, got)
+				t.Fatalf("the masked arm %s was chosen: %+v", a.Backend, got)
 			}
 			if got.Samples != nil && got.Samples[i].Value != free.Samples[i].Value {
 				t.Fatalf("a mask changed the draw of %s", a.Backend)
@@ -364,13 +364,13 @@ func TestShareMatchesTheChoices(t *testing.T) {
 			t.Errorf("%s: mean %.3f is not between %.3f and %.3f", v.Backend, v.Mean, v.Low, v.High)
 		}
 	}
-	// Beta(1,1) is even, so its 90 % interval is 0.05 to 0.95.
+	// Beta(1,1) is uniform, so its 90 % interval is 0.05 to 0.95.
 	if v := View(armsOf(nil, nil, "a"))[0]; math.Abs(v.Low-0.05) > 1e-9 || math.Abs(v.High-0.95) > 1e-9 || v.Share < 1-1e-9 {
 		t.Errorf("the prior shows %+v", v)
 	}
 }
 
-func TestTheIntervalOfEveryPosteriorHoldsItsMean(t *testing.T) {
+func TestPosteriorIntervalContainsItsMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := beta(rapid.Float64Range(-1, 2).Draw(t, "mean"), rapid.Float64Range(0, 0.3).Draw(t, "variance"))
 		v := View([]Arm{{Posterior: p}})[0]
@@ -380,8 +380,8 @@ func TestTheIntervalOfEveryPosteriorHoldsItsMean(t *testing.T) {
 	})
 }
 
-// TestASevereLoopTeachesThreeTimesAsMuchAsAMildOne measures how far one loop moves the mean of an arm that is known.
-func TestASevereLoopTeachesThreeTimesAsMuchAsAMildOne(t *testing.T) {
+// The weight is how far one loop moves the mean of an arm with many rewards.
+func TestSevereLoopWeighsThreeTimesAsMuchAsAMildOne(t *testing.T) {
 	limits := policy.Defaults().Severity
 	var before []Graded
 	for n := range 20 {
@@ -404,13 +404,13 @@ func TestASevereLoopTeachesThreeTimesAsMuchAsAMildOne(t *testing.T) {
 		t.Fatalf("a mild loop moves the mean by %.4f", -least)
 	}
 	if times := drop(severe, policy.Severe) / least; times < 2.7 || times > 3.3 {
-		t.Errorf("a severe loop teaches %.2f times as much as a mild one, want 3", times)
+		t.Errorf("a severe loop weighs %.2f times as much as a mild one, want 3", times)
 	}
 	if times := drop(moderate, policy.Moderate) / least; times < 1.7 || times > 2.3 {
-		t.Errorf("a moderate loop teaches %.2f times as much as a mild one, want 2", times)
+		t.Errorf("a moderate loop weighs %.2f times as much as a mild one, want 2", times)
 	}
 	merged := PeopleSignal(Merged, "ann", gradeDay.Add(time.Hour))
 	if a, b := drop(mild, policy.Mild, merged), drop(severe, policy.Severe, merged); a != b {
-		t.Errorf("people's word moves the mean by %.4f after a mild loop, by %.4f after a severe one", a, b)
+		t.Errorf("users' feedback moves the mean by %.4f after a mild loop, by %.4f after a severe one", a, b)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// LearnUnchecked is Learn without validation: it believes every signal. The made-up
-// worlds measure by it what validation is worth.
+// LearnUnchecked is Learn without validation: it trusts every signal. The simulations compare it with Learn to measure the
+// benefit of validation.
 func LearnUnchecked(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now, trust: fullTrust}
 	for i := range l.rows {
@@ -18,10 +18,10 @@ func LearnUnchecked(rows []Graded, now time.Time) Learned {
 	return l
 }
 
-// Violations are all violations that the rows hold, oldest first.
+// Violations returns all violations in the rows, oldest first.
 func (l Learned) Violations() []Violation { return slices.Clone(l.found) }
 
-// SignalSources are all sources, in order of trust.
+// SignalSources returns all sources, in order of trust.
 func SignalSources() []SignalSource {
 	var all []SignalSource
 	for _, s := range sources {
@@ -30,9 +30,8 @@ func SignalSources() []SignalSource {
 	return all
 }
 
-// Weight is what a source's value weighs in a grade; 0 for a source that decides alone.
+// Weight is the weight of a source's value in a grade. It is 0 for a source that decides alone.
 func (s SignalSource) Weight() float64 { return sources[s.place()].weight }
 
-// Rewarded reports whether the grade is a reward: it is known and passed
-// validation.
+// Rewarded reports whether the grade is known and passed validation.
 func (j Judged) Rewarded() bool { return j.Grade.Known && len(j.Quarantine) == 0 }

@@ -21,7 +21,7 @@ type streak struct {
 }
 
 // A run of at least ten equal values is suspicious if the source's usual distribution makes it rarer than one in a
-// thousand. Ten were given for even odds: 2 to the power of −10.
+// thousand. Ten equal values at even odds have a chance of 1 in 1,024.
 const (
 	stuckAfter = 10
 	surprising = 6.9 // natural logarithm of 1,000
@@ -114,7 +114,7 @@ type dayOf struct {
 }
 
 // availability finds sources that fail too often. Their values do not count until they answer again: the remaining
-// ones are a biased sample. It records one violation a day.
+// values are a biased sample. It records one violation a day.
 func (c *checks) availability(i int) {
 	r := &c.rows[i]
 	yesterday := r.At.Add(-24 * time.Hour)
@@ -169,7 +169,7 @@ func (c *checks) named(rows []int) string {
 // has full coverage.
 type SourceHealth struct {
 	Source SignalSource `json:"source"`
-	// Attempts could be graded, Values got a value, Failed counts failed questions.
+	// Attempts counts gradable attempts, Values those with a value, Failed the source's failures.
 	Attempts int     `json:"attempts"`
 	Values   int     `json:"values"`
 	Failed   int     `json:"failed"`

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlbot/pawl/policy/learning/learningtest"
 )
 
-// TestHonestJudgesKeepTheGapBetweenBackends: whatever scale a judge uses, what is learned of a backend that does 80 % well
-// and one that does 40 % well is at least 0.8 times as far apart as without validation.
+// One backend does 80 % of its attempts well, another 40 %. For every scale that a judge may use, the learned means must be at
+// least 0.8 times as far apart as without validation.
 func TestHonestJudgesKeepTheGapBetweenBackends(t *testing.T) {
 	options := []policy.Option{{Backend: learningtest.Backend(0)}, {Backend: learningtest.Backend(1)}}
 	gap := func(l learning.Learned) float64 {
@@ -27,9 +27,9 @@ func TestHonestJudgesKeepTheGapBetweenBackends(t *testing.T) {
 			}
 			var rows []learning.Graded
 			for i := range 160 {
-				row, said := w.Attempt(i, i%2)
-				if said != nil {
-					row.Signals = append(row.Signals, *said)
+				row, signals := w.Attempt(i, i%2)
+				if signals != nil {
+					row.Signals = append(row.Signals, *signals)
 				}
 				rows = append(rows, row)
 			}
@@ -43,8 +43,8 @@ func TestHonestJudgesKeepTheGapBetweenBackends(t *testing.T) {
 	}
 }
 
-// TestLoneJudgeIsBelievedOnAnyScale: no verifier and nobody else speaks.
-func TestLoneJudgeIsBelievedOnAnyScale(t *testing.T) {
+// The judge is the only source: there is no verifier and no other signal.
+func TestLoneJudgeIsTrustedOnAnyScale(t *testing.T) {
 	for _, j := range []learningtest.Judge{"", learningtest.Harsh, learningtest.PassFail, learningtest.Generous} {
 		w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 2, Weekly: 20}, N: 1}, 60)
 		var rows []learning.Graded
@@ -60,21 +60,21 @@ func TestLoneJudgeIsBelievedOnAnyScale(t *testing.T) {
 			}
 		}
 		if asked := int(learningtest.Judged * 60); rewarded < asked-10 {
-			t.Errorf("judge %q: %d of about %d attempts are learned from", j, rewarded, asked)
+			t.Errorf("judge %q: %d of about %d attempts are rewarded", j, rewarded, asked)
 		}
 	}
 }
 
-// TestDisagreeingSourceLosesWeight: of an inverted and a random judge less is learned than of an honest one.
+// Learn trusts an inverted or a random judge less than an honest one.
 func TestDisagreeingSourceLosesWeight(t *testing.T) {
 	trust := map[learningtest.Judge]float64{}
 	for _, j := range []learningtest.Judge{"", learningtest.Random, learningtest.Inverted} {
 		w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 2, Weekly: 20}, N: 1}, 160)
 		var rows []learning.Graded
 		for i := range 160 {
-			row, said := w.Attempt(i, i%2)
-			if said != nil {
-				row.Signals = append(row.Signals, *said)
+			row, signals := w.Attempt(i, i%2)
+			if signals != nil {
+				row.Signals = append(row.Signals, *signals)
 			}
 			rows = append(rows, row)
 		}
@@ -91,17 +91,17 @@ func TestDisagreeingSourceLosesWeight(t *testing.T) {
 	}
 }
 
-// TestHonestSignalsAreSeldomSuspected counts what the checks find where nothing is wrong.
-func TestHonestSignalsAreSeldomSuspected(t *testing.T) {
+// The test counts the checks' false alarms on honest signals.
+func TestHonestSignalsRarelyRaiseAlarms(t *testing.T) {
 	for _, j := range []learningtest.Judge{"", learningtest.Harsh, learningtest.PassFail, learningtest.Generous} {
 		found, all := 0, 0
 		for n := range uint64(20) {
 			w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 3, Weekly: 20}, N: n + 1}, 500)
 			var rows []learning.Graded
 			for i := range 500 {
-				row, said := w.Attempt(i, i%3)
-				if said != nil {
-					row.Signals = append(row.Signals, *said)
+				row, signals := w.Attempt(i, i%3)
+				if signals != nil {
+					row.Signals = append(row.Signals, *signals)
 				}
 				rows = append(rows, row)
 			}
@@ -115,8 +115,8 @@ func TestHonestSignalsAreSeldomSuspected(t *testing.T) {
 	}
 }
 
-// TestWordsEarnNothing: what an agent can write itself, a tidy transcript and claims, raises no grade.
-func TestWordsEarnNothing(t *testing.T) {
+// Text that the agent can write itself, such as a tidy transcript or claims, must not raise the grade.
+func TestAgentsTextDoesNotRaiseTheGrade(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	signal := func(s learning.SignalSource, v float64) learning.Signal {
 		return learning.Signal{Source: s, Value: v, Known: true, At: at}
@@ -126,7 +126,7 @@ func TestWordsEarnNothing(t *testing.T) {
 		before := g.Grade()
 		g.Signals = append(outside[:len(outside):len(outside)], signal(learning.TrajectorySource, 0.95), signal(learning.JournalSource, 0.9))
 		if after := g.Grade(); after.Known != before.Known || after.Value > before.Value {
-			t.Errorf("words raised a grade from %v to %v", before.Value, after.Value)
+			t.Errorf("the agent's text raised a grade from %v to %v", before.Value, after.Value)
 		}
 	}
 }

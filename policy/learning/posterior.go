@@ -49,8 +49,8 @@ const changedWeight = 0.2
 // awaitedFor limits the wait for a reward: most acts of people come within two weeks (our choice).
 const awaitedFor = 14 * 24 * time.Hour
 
-// Variances of a reward's mean: of an arm; added by a repository, a category, and both with the size; and of one
-// reward. The standard deviations are 0.25, 0.1, 0.1, 0.05 and 0.35 (our choice).
+// Variances: of an arm's mean reward; what a shared repository, category, and both with the size add; of one reward.
+// The standard deviations are 0.25, 0.1, 0.1, 0.05 and 0.35 (our choice).
 const (
 	armVariance      = 0.0625
 	repoVariance     = 0.01
@@ -169,7 +169,7 @@ func (r *checkedRow) awaited(now time.Time) bool {
 	return r.Facts.unrewarded() == "" && now.Sub(r.At) <= awaitedFor
 }
 
-// solved is above a failed verification and a review that requests changes.
+// solved is the reward above which an attempt counts as solved: more than for failed checks or requested changes.
 const solved = 0.5
 
 func (a *Arm) spent(r *checkedRow) {

@@ -61,7 +61,7 @@ func TestRecoveriesAreCountedByWeeks(t *testing.T) {
 		t.Errorf("similarities %v", bins)
 	}
 	if none := learning.Learn(nil, now); len(none.Weeks())+len(none.Similarities())+len(none.FirstTries()) > 0 {
-		t.Error("without attempts there is nothing to show")
+		t.Error("recoveries are shown without attempts")
 	}
 }
 
@@ -73,7 +73,7 @@ func passes() policy.Receipt {
 	}
 }
 
-func TestAFirstTryIsWorkThatPassesWithoutARecovery(t *testing.T) {
+func TestFirstTryPassesWithoutARecovery(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*policy.Receipt)
@@ -90,12 +90,12 @@ func TestAFirstTryIsWorkThatPassesWithoutARecovery(t *testing.T) {
 		{"verification failed", func(r *policy.Receipt) {
 			r.Outcome, r.Verify[0] = policy.VerifyFailed, policy.Verified{Exit: 1, Runner: "go", Failing: []policy.Failing{{Name: "TestA"}}}
 		}, "not"},
-		{"the gateway asked once more", func(r *policy.Receipt) { r.Rungs = []policy.Rung{{Rung: 1, Times: 1, Helped: 1, Recovered: true}} }, "not"},
+		{"the gateway retried", func(r *policy.Receipt) { r.Rungs = []policy.Rung{{Rung: 1, Times: 1, Helped: 1, Recovered: true}} }, "not"},
 		{"the agent's own tests failed first", func(r *policy.Receipt) { r.Rungs = []policy.Rung{{Rung: 4, Times: 2, Recovered: true}} }, "not"},
 		{"the agent's own tests passed at once", func(r *policy.Receipt) { r.Rungs = []policy.Rung{{Rung: 4, Times: 2, Unneeded: true}} }, "passed"},
 		{"nothing changed", func(r *policy.Receipt) { r.Outcome, r.Verify, r.EndTree = policy.NoChange, nil, "1" }, "not"},
 		{"an edit loop", func(r *policy.Receipt) { r.Outcome, r.Verify = policy.EditLoop, nil }, "not"},
-		{"a command cannot work here", func(r *policy.Receipt) {
+		{"a command cannot work", func(r *policy.Receipt) {
 			r.Outcome, r.Verify[0] = policy.VerifyFailed, policy.Verified{Exit: 127, Broken: "make is missing"}
 		}, "not counted"},
 		{"a usage limit", func(r *policy.Receipt) { r.Ending, r.Outcome, r.Verify = policy.UsageLimit, policy.WasUsageLimit, nil }, "not counted"},

@@ -211,7 +211,7 @@ func (g *Graded) grade(set *signalSet, not *aside, t *trust) (r Grade, trusted f
 		case !set[p].usable() || not[p] != "":
 		case source.weight == 0:
 			return Grade{Value: set[p].Value, Known: true, From: []SignalSource{source.name}}, 1
-		case t[p] == 0: // it only lowers the trust in the grade
+		case t[p] == 0: // the source only lowers the trust in the grade
 			if !g.written(p) {
 				full += source.weight
 			}

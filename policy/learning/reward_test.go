@@ -14,15 +14,14 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// gradeDay is when the attempts of these tests begin.
+// gradeDay is the time of the first attempts in these tests.
 var gradeDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 func says(source SignalSource, value float64, at time.Time) Signal {
 	return Signal{Source: source, Value: value, Known: true, At: at}
 }
 
-// endedAt is a plain attempt with pushed commits that ended n hours after
-// gradeDay.
+// endedAt is an ordinary attempt with pushed commits that ended n hours after gradeDay.
 func endedAt(n int, backend string, signals ...Signal) Graded {
 	end := gradeDay.Add(time.Duration(n) * time.Hour)
 	return Graded{ID: fmt.Sprintf("o/r#%d/1", n), At: end, Backend: backend, Signals: signals,
@@ -42,23 +41,23 @@ func TestRewardsAreCountedByBackendAndWeek(t *testing.T) {
 	}
 }
 
-func TestTheMoreTrustedSideWins(t *testing.T) {
+func TestMoreTrustedSourcesOutweighOthers(t *testing.T) {
 	sources := SignalSources()
 	for i, s := range sources {
 		below := 0.0
 		for _, other := range sources[i+1:] {
 			below += other.Weight()
 		}
-		// Verifier and CI are on one level.
+		// Verifier and CI have the same level of trust.
 		if w := s.Weight(); w > 0 && s != VerifierSource && w <= below {
 			t.Errorf("%s weighs %v, all below it together %v", s, w, below)
 		}
 		if s.place() != i {
-			t.Errorf("%s is at %d, its place is %d", s, i, s.place())
+			t.Errorf("%s is at position %d, want %d", s, i, s.place())
 		}
 	}
 	if VerifierSource.Weight() <= JudgeSource.Weight()+TrajectorySource.Weight()+JournalSource.Weight() {
-		t.Error("the verifier can be outvoted by those below it")
+		t.Error("the sources below the verifier can outvote it")
 	}
 }
 
@@ -84,15 +83,15 @@ func TestGradesOfAttempts(t *testing.T) {
 		{name: "verifier alone", signals: []Signal{says(VerifierSource, 1, at)}, want: 1},
 		{name: "weighted mean", signals: []Signal{says(VerifierSource, 1, at), says(JudgeSource, 0.4, at)}, want: (8 + 4*0.4) / 12},
 		{name: "a missing source does not count", signals: []Signal{says(VerifierSource, 1, at), missing(JudgeSource, at, true, "quota exhausted")}, want: 1},
-		{name: "people decide alone", signals: []Signal{says(VerifierSource, 0.2, at), PeopleSignal(Merged, "ann", at.Add(time.Hour))}, want: 1},
+		{name: "users decide alone", signals: []Signal{says(VerifierSource, 0.2, at), PeopleSignal(Merged, "ann", at.Add(time.Hour))}, want: 1},
 		{name: "an edit loop decides", signals: []Signal{says(VerifierSource, 1, at), SeveritySignal(policy.Severity{Class: policy.Moderate, Grade: 0.05}, at)}, want: 0.05},
-		{name: "people above an edit loop", signals: []Signal{SeveritySignal(policy.Severity{Class: policy.Severe, Grade: 0.02}, at), PeopleSignal(Approved, "ann", at)}, want: 0.9},
-		{name: "the newest of a source", signals: []Signal{says(CISource, 0.2, at), says(CISource, 1, at.Add(time.Minute))}, want: 1},
-		{name: "only the agent's word", signals: []Signal{says(JournalSource, 0.9, at)}, missing: "there is only what the agent wrote itself"},
+		{name: "users outrank an edit loop", signals: []Signal{SeveritySignal(policy.Severity{Class: policy.Severe, Grade: 0.02}, at), PeopleSignal(Approved, "ann", at)}, want: 0.9},
+		{name: "a source's newest signal", signals: []Signal{says(CISource, 0.2, at), says(CISource, 1, at.Add(time.Minute))}, want: 1},
+		{name: "only the agent's claims", signals: []Signal{says(JournalSource, 0.9, at)}, missing: "there is only what the agent wrote itself"},
 		{name: "nothing", missing: "no source gave a value that is believed"},
-		{name: "the zero signal is no low grade", signals: []Signal{{Source: JudgeSource}}, missing: "no source gave a value that is believed"},
+		{name: "the zero signal is not a low grade", signals: []Signal{{Source: JudgeSource}}, missing: "no source gave a value that is believed"},
 		{name: "not a number", signals: []Signal{says(JudgeSource, math.NaN(), at)}, missing: "no source gave a value that is believed"},
-		{name: "beyond the scale", signals: []Signal{says(JudgeSource, -1, at), says(VerifierSource, 7, at)}, missing: "no source gave a value that is believed"},
+		{name: "outside the scale", signals: []Signal{says(JudgeSource, -1, at), says(VerifierSource, 7, at)}, missing: "no source gave a value that is believed"},
 		{name: "a fallback of a failed source", signals: []Signal{{Source: JudgeSource, Value: 0.02, Known: true, Failed: true}}, missing: "no source gave a value that is believed"},
 		{name: "an unknown source", signals: []Signal{says("oracle", 0, at)}, missing: "no source gave a value that is believed"},
 		{name: "usage limit, even if merged", signals: []Signal{PeopleSignal(Merged, "ann", at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) },
@@ -115,7 +114,7 @@ func TestGradesOfAttempts(t *testing.T) {
 				t.Errorf("%+v, want %v %q", got, c.want, c.missing)
 			}
 			if got.Known != (len(got.From) > 0) {
-				t.Errorf("it rests on %v", got.From)
+				t.Errorf("it is based on %v", got.From)
 			}
 		})
 	}
@@ -135,7 +134,7 @@ func TestBlamelessOutcomesGiveNoReward(t *testing.T) {
 	}
 }
 
-func TestDecidingSignalOfPeople(t *testing.T) {
+func TestUsersDecidingSignal(t *testing.T) {
 	at := func(h int) time.Time { return gradeDay.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
 		name  string
@@ -143,11 +142,11 @@ func TestDecidingSignalOfPeople(t *testing.T) {
 		want  float64
 	}{
 		{"merged", []Signal{PeopleSignal(Merged, "a", at(1))}, 1},
-		{"told twice", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Merged, "a", at(1))}, 1},
+		{"reported twice", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Merged, "a", at(1))}, 1},
 		{"reverted later", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Reverted, "b", at(90))}, 0},
-		{"a merge told again after the revert", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Reverted, "b", at(90)), PeopleSignal(Merged, "a", at(95))}, 0},
-		{"closed, opened again and merged", []Signal{PeopleSignal(ClosedUnmerged, "a", at(1)), PeopleSignal(Merged, "b", at(5))}, 1},
-		{"the end stands above a review", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(ChangesRequested, "b", at(2))}, 1},
+		{"a merge reported again after the revert", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(Reverted, "b", at(90)), PeopleSignal(Merged, "a", at(95))}, 0},
+		{"closed, reopened and merged", []Signal{PeopleSignal(ClosedUnmerged, "a", at(1)), PeopleSignal(Merged, "b", at(5))}, 1},
+		{"the end outranks a review", []Signal{PeopleSignal(Merged, "a", at(1)), PeopleSignal(ChangesRequested, "b", at(2))}, 1},
 		{"the newest review", []Signal{PeopleSignal(ChangesRequested, "a", at(1)), PeopleSignal(Approved, "a", at(2)), PeopleSignal(ChangesRequested, "b", at(3))}, 0.3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -155,16 +154,16 @@ func TestDecidingSignalOfPeople(t *testing.T) {
 			reversed := endedAt(0, "x", c.words...).Grade()
 			slices.Reverse(c.words)
 			if got := endedAt(0, "x", c.words...).Grade(); got.Value != c.want || reversed.Value != c.want || !slices.Equal(got.From, []SignalSource{PeopleSource}) {
-				t.Errorf("%v by %v, in other order %v; want %v", got.Value, got.From, reversed.Value, c.want)
+				t.Errorf("%v by %v, in another order %v; want %v", got.Value, got.From, reversed.Value, c.want)
 			}
 		})
 	}
 	if s := PeopleSignal("starred", "a", at(1)); s.usable() || s.Missing == "" {
-		t.Errorf("an event that grades nothing is %+v", s)
+		t.Errorf("an event without a grade gives %+v", s)
 	}
 }
 
-func TestARowSurvivesJSON(t *testing.T) {
+func TestRowSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, g := range anyRows(t, 3) {
 			b, err := json.Marshal(g)

@@ -16,7 +16,7 @@ func missing(source SignalSource, at time.Time, failed bool, why string) Signal 
 	return Signal{Source: source, At: at, Failed: failed, Missing: why}
 }
 
-// Values of verifier and CI. A failure is no floor grade, since feedback can still fix it (our choice).
+// Values of verifier and CI. A failure is not a floor grade, since feedback can still fix it (our choice).
 const (
 	passedValue = 1.0
 	failedValue = 0.2
@@ -93,7 +93,7 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 		// The passed checks alone are not the whole result.
 		return missing(CISource, at, true, strings.Join(outside, ", "))
 	case len(cancelled) > 0:
-		// A push cancels the previous commit's checks, so this is no failure of CI.
+		// A push cancels the previous commit's checks, so this is not a failure of CI.
 		return missing(CISource, at, false, strings.Join(cancelled, ", "))
 	case len(passed) > 0:
 		return Signal{Source: CISource, Value: passedValue, Known: true, At: at, Detail: policy.Plural(len(passed), "check") + " passed"}

@@ -49,7 +49,7 @@ func TestTasksHaveASize(t *testing.T) {
 	}
 }
 
-func TestRepositoriesAreTheSameInAnyCase(t *testing.T) {
+func TestRepositoryNamesIgnoreCase(t *testing.T) {
 	if a, b := (Task{Repo: "Octo/Repo"}).Context(), (Task{Repo: "octo/repo"}).Context(); a != b {
 		t.Errorf("%v and %v", a, b)
 	}

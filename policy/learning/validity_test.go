@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// judgedBy gives the judged row of that ID.
+// judgedBy returns the judged row with this ID.
 func judgedBy(t *testing.T, l Learned, id string) Judged {
 	t.Helper()
 	for _, j := range l.Judged() {
@@ -31,7 +31,7 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		name     string
 		change   func(*Graded)
 		signals  []Signal
-		check    ValidityRule // empty: nothing is found
+		check    ValidityRule // empty if no violation is expected
 		rewarded bool
 	}{
 		{name: "judge's floor, commits pushed", signals: []Signal{says(JudgeSource, 0.02, at)}, rewarded: true},
@@ -43,7 +43,7 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		{name: "judge's floor, merged", signals: []Signal{says(JudgeSource, 0.02, at), merged}, check: FloorWithWork, rewarded: true},
 		{name: "judge's floor, closed", signals: []Signal{says(JudgeSource, 0.02, at), PeopleSignal(ClosedUnmerged, "ann", at)}, rewarded: true},
 		{name: "edit loop with pushed commits", signals: []Signal{says(SeveritySource, 0.08, at)}, rewarded: true},
-		{name: "edit loop that the verifier passed", signals: []Signal{says(SeveritySource, 0.08, at), says(VerifierSource, 1, at)}, check: FloorWithWork, rewarded: true},
+		{name: "edit loop with a passed verification", signals: []Signal{says(SeveritySource, 0.08, at), says(VerifierSource, 1, at)}, check: FloorWithWork, rewarded: true},
 		{name: "top grade without change", signals: []Signal{says(JudgeSource, 0.95, at)}, change: func(g *Graded) { g.Facts.Commits, g.Facts.Changed = 0, false }, check: TopWithoutChange},
 		{name: "top grade with change", signals: []Signal{says(JudgeSource, 1, at)}, rewarded: true},
 		{name: "merged without change", signals: []Signal{merged}, change: func(g *Graded) { g.Facts.Commits, g.Facts.Changed = 0, false }},
@@ -51,8 +51,8 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		{name: "short because it crashed at once", signals: []Signal{says(TrajectorySource, 0.1, at)}, change: func(g *Graded) {
 			g.Facts.Transcript.Bytes, g.Facts.Changed, g.Facts.Commits, g.Facts.Outcome = 100, false, 0, policy.HasCrashed
 		}, rewarded: true},
-		{name: "no transcript at all", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = nil }, rewarded: true},
-		{name: "a transcript that says nothing of itself", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = &Transcript{Bytes: 9000} }, rewarded: true},
+		{name: "no transcript", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = nil }, rewarded: true},
+		{name: "a transcript without metadata", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = &Transcript{Bytes: 9000} }, rewarded: true},
 		{name: "a usage limit is not judged", signals: []Signal{says(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 	}
 }
 
-// rowsOf makes n rows, an hour apart.
+// rowsOf returns n rows, an hour apart.
 func rowsOf(n int, make func(i int) []Signal) []Graded {
 	var rows []Graded
 	for i := range n {
@@ -104,7 +104,7 @@ func TestConstantSourceIsStuck(t *testing.T) {
 			}
 			return []Signal{says(JudgeSource, 0.5, at)}
 		}, true},
-		{"to one backend only", 20, func(i int) []Signal {
+		{"only for one backend", 20, func(i int) []Signal {
 			return []Signal{says(JudgeSource, map[bool]float64{true: 0.5, false: 0.6 + float64(i)/100}[i%2 == 0], at)}
 		}, true},
 		{"another value between", 19, func(i int) []Signal {
@@ -117,7 +117,7 @@ func TestConstantSourceIsStuck(t *testing.T) {
 			return []Signal{TrajectorySignal(policy.Receipt{ToolCalls: 5, Edits: policy.Edits{Operations: 2}, StartTree: "1", EndTree: "2", Ending: policy.Completed}, at)}
 		}, true},
 		{"a verifier that passes", 30, func(int) []Signal { return []Signal{says(VerifierSource, 1, at)} }, false},
-		{"a verifier that fails everybody", 10, func(int) []Signal { return []Signal{says(VerifierSource, 0.2, at)} }, true},
+		{"a verifier that always fails", 10, func(int) []Signal { return []Signal{says(VerifierSource, 0.2, at)} }, true},
 		{"people", 30, func(int) []Signal { return []Signal{PeopleSignal(Merged, "ann", at)} }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestConstantSourceIsStuck(t *testing.T) {
 				t.Fatalf("stuck %v, want %v: %+v", found, c.stuck, l.Violations())
 			}
 			for _, j := range l.Judged() {
-				// Backend a is stuck wherever anything is.
+				// If a source is stuck, it is stuck for backend a.
 				if j.Rewarded() == c.stuck && (!c.stuck || j.Backend == "a") {
 					t.Errorf("%s: %+v", j.ID, j)
 				}
@@ -143,7 +143,7 @@ func TestConstantSourceIsStuck(t *testing.T) {
 	}
 }
 
-func TestAStuckSourceIsSetAsideAndTheOthersDecide(t *testing.T) {
+func TestStuckSourceIsIgnored(t *testing.T) {
 	l := Learn(rowsOf(12, func(int) []Signal {
 		return []Signal{says(JudgeSource, 0.3, gradeDay), says(VerifierSource, 1, gradeDay)}
 	}), later)
@@ -155,7 +155,7 @@ func TestAStuckSourceIsSetAsideAndTheOthersDecide(t *testing.T) {
 }
 
 func TestUnavailableSourceIsFound(t *testing.T) {
-	// An hour apart, so a day holds 24: failing(n) fails in the last n.
+	// The rows are an hour apart, so a day has 24. The source fails in the last n rows.
 	failing := func(rows, n int) Learned {
 		return Learn(rowsOf(rows, func(i int) []Signal {
 			if i >= rows-n {
@@ -178,7 +178,7 @@ func TestUnavailableSourceIsFound(t *testing.T) {
 		}
 	}
 	if v := failing(60, 30).Violations(); len(v) != 2 {
-		t.Errorf("30 hours of failing are %d violations, want one a day", len(v))
+		t.Errorf("30 hours of failures are %d violations, want one per day", len(v))
 	}
 }
 
@@ -232,7 +232,7 @@ func TestCoverageIsNotValidity(t *testing.T) {
 		t.Errorf("rare verifier: %+v", v)
 	}
 	if p := health[0]; p.Coverage != 0 || p.Degraded || p.Attempts != 12 {
-		t.Errorf("people: %+v", p)
+		t.Errorf("users: %+v", p)
 	}
 }
 
@@ -255,11 +255,10 @@ func TestQuarantinedRowMovesNoPosterior(t *testing.T) {
 	})
 }
 
-// TestTheIncident is the story of the issue: two attempts run at the same time on
-// one host. Both read the log of a third session, which holds its first lines
-// only, and the judge, whose quota is exhausted, answers nothing for one and the
-// lowest grade for the other. Both pushed real commits.
-func TestTheIncident(t *testing.T) {
+// An issue reported this incident. Two attempts ran concurrently on one host, and both pushed real commits. Both were
+// graded with the log of a third session, which had only its first lines. The judge's quota was used up, so it gave no
+// answer for one attempt and the lowest grade for the other.
+func TestReportedGradingIncident(t *testing.T) {
 	var rows []Graded
 	for i := range 30 {
 		rows = append(rows, endedAt(i, []string{"a", "b"}[i%2], says(VerifierSource, 1, gradeDay), says(JudgeSource, 0.7+float64(i)/200, gradeDay)))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// benchTexts are the two texts that the speed of Fingerprint is stated for:
-// words with nothing to remove, and log lines with much to remove.
+// benchTexts returns the two texts for which we publish the speed of Fingerprint: words, where nothing is removed, and log
+// lines, where much is removed.
 func benchTexts(b *testing.B) map[string]string {
 	b.Helper()
 	log, err := os.ReadFile("testdata/log.txt")
@@ -45,8 +45,7 @@ func BenchmarkReference(b *testing.B) {
 	}
 }
 
-// BenchmarkHMAC is the yardstick: what checking a webhook's signature costs
-// over the same bytes.
+// BenchmarkHMAC is the baseline: the cost of checking a webhook's signature for the same bytes.
 func BenchmarkHMAC(b *testing.B) {
 	for name, text := range benchTexts(b) {
 		b.Run(name, func(b *testing.B) {

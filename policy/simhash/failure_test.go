@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What moves between two runs that fail in the same way is not what they failed of.
+// Ids and numbers that differ between two runs with the same failure do not belong to the failure.
 func TestIdsAndNumbersDoNotDistinguishFailures(t *testing.T) {
 	for name, texts := range map[string][2]string{
 		"request id":     {"API Error: 500 internal error (request_id: req_011CUx4tFz9aKqW)", "API Error: 500 internal error (request_id: req_011CVb7RmLp2nXs)"},
@@ -29,7 +29,7 @@ func TestIdsAndNumbersDoNotDistinguishFailures(t *testing.T) {
 	}
 }
 
-func TestOtherFailuresStayOthers(t *testing.T) {
+func TestDifferentFailuresAreNotSimilar(t *testing.T) {
 	texts := []string{
 		"ModuleNotFoundError: No module named 'requests'", "ModuleNotFoundError: No module named 'flask'", "SyntaxError: invalid syntax in main.py",
 		"open /tmp/x/conf.yml: no such file or directory", "open /tmp/x/conf.yml: permission denied", "assertion failed: the sum is wrong", "undefined: Parse",
@@ -47,6 +47,6 @@ func TestOtherFailuresStayOthers(t *testing.T) {
 		}
 	}
 	if Failure(strings.Repeat("a/", 1<<16)) != 0 {
-		t.Error("a path without a file's name is something")
+		t.Error("a path without a file name has a fingerprint")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each pair is one failure twice, with other words, values, folders and line numbers, and one that is another.
+// one and again are the same failure, with different words, values, folders and line numbers. other is a different failure.
 var traces = map[string]struct{ one, again, other string }{
 	"Python": {
 		"Traceback (most recent call last):\n  File \"/srv/app/main.py\", line 12, in <module>\n    run(7)\n  File \"/srv/app/cart.py\", line 40, in total\n    return a + b\nTypeError: unsupported operand",
@@ -39,7 +39,7 @@ func TestFramesIdentifyAFailure(t *testing.T) {
 	for name, c := range traces {
 		one, again, other := Frames(c.one), Frames(c.again), Frames(c.other)
 		if len(one) < 2 || !slices.Equal(one, again) {
-			t.Errorf("%s: %s and %s, want the same frames, two at least", name, one, again)
+			t.Errorf("%s: %s and %s, want at least two equal frames", name, one, again)
 		}
 		if s := Shared(one, other); len(other) == 0 || s >= 0.85 {
 			t.Errorf("%s: another failure shares %.2f of the frames %s", name, s, other)
@@ -52,7 +52,7 @@ func TestFramesIdentifyAFailure(t *testing.T) {
 	}
 }
 
-// Of each trace only what is nearest to its failure counts.
+// Only a trace's frames that are nearest to the failure count.
 func TestNearestFramesCount(t *testing.T) {
 	trace := func(names ...string) string {
 		var b strings.Builder
@@ -77,6 +77,6 @@ func TestNearestFramesCount(t *testing.T) {
 		all.WriteString(trace(strings.Repeat("n", i%200+1)))
 	}
 	if n := len(Frames(all.String())); n != maxFrames {
-		t.Errorf("%d frames, want no more than %d", n, maxFrames)
+		t.Errorf("%d frames, want at most %d", n, maxFrames)
 	}
 }

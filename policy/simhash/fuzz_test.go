@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The texts from which the fuzzer starts: each holds something that a rule
-// removes, or nearly.
+// The fuzzer starts with these texts. Each contains a part that a rule removes, or a part that looks similar.
 var fingerprintSeeds = []string{
 	"",
 	" \t\r\n\f\v ",
@@ -36,7 +35,7 @@ func FuzzFingerprintAgreesWithReference(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { agrees(t, text) })
 }
 
-// agrees checks the shipped code against the reference.
+// agrees compares the shipped code with the reference.
 func agrees(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -47,8 +46,7 @@ func agrees(t interface {
 	}
 }
 
-// Texts are strung together from pieces that the rules nearly agree on, which
-// random bytes hardly ever hit.
+// trickyText joins pieces that are close to the limits of the rules. Random bytes almost never produce such pieces.
 func trickyText() *rapid.Generator[string] {
 	run := func(alphabet string, low, high int) *rapid.Generator[string] {
 		return rapid.StringOfN(rapid.RuneFrom([]rune(alphabet)), low, high, -1)

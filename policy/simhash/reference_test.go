@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// referenceFingerprint is the fingerprint as its definition reads. The shipped
-// scanner is right where it agrees with it.
+// referenceFingerprint implements the fingerprint's definition literally. The shipped scanner must agree with it.
 func referenceFingerprint(text string) Print {
 	text = Normalise(text)
 	if text == "" {

@@ -20,27 +20,27 @@ func TestVolatileTextIsRemoved(t *testing.T) {
 		{"nothing", "", ""},
 		{"only white space", " \t\r\n\f", ""},
 		{"case and white space", "  Error:\tNo\r\n\r\nTests ", "error: no tests"},
-		{"a vertical tab is no white space", "a\vb", "a\vb"},
+		{"a vertical tab is not white space", "a\vb", "a\vb"},
 		{"a UUID", "session " + uuid + " ends", "session ends"},
-		{"a UUID in a longer word stays, but for its hashes", "x" + uuid, "x019a7b1c-2f3e-7d40-9b1a-"},
+		{"a UUID in a longer word stays, except its hashes", "x" + uuid, "x019a7b1c-2f3e-7d40-9b1a-"},
 		{"an identifier", "id " + cuid + " C_0123456789abcdefghij ends", "id ends"},
 		{"an identifier that is too short stays", "cl0123456789abcdefghi", "cl0123456789abcdefghi"},
 		{"a time stamp", stamp + " [" + stamp + "] error", "[] error"},
 		{"a time stamp with its zone leaves the zone", "2025-11-13T08:20:11+02:00", "+02:00"},
 		{"a hash", "commit " + hash + " (HEAD)", "commit (head)"},
 		{"a hash in a longer word stays", "_" + hash + " é" + hash, "_" + hash + " é"},
-		{"seven digits are no hash", "abcdef1", "abcdef1"},
-		{"65 digits are no hash", strings.Repeat("a", 65), strings.Repeat("a", 65)},
+		{"seven digits are not hashes", "abcdef1", "abcdef1"},
+		{"65 digits are not hashes", strings.Repeat("a", 65), strings.Repeat("a", 65)},
 		{"line numbers", "   12:\tfoo\n13|  bar\n14\tbaz", "foo bar baz"},
 		{"line numbers of empty lines", "1:\n2:\n3: foo", "foo"},
-		{"a number behind a line number that took its indentation along", "1:\n  2: foo", "2: foo"},
+		{"a number after a line number whose indentation is removed, too", "1:\n  2: foo", "2: foo"},
 		{"a number in a line", "a 12: b", "a 12: b"},
 		{"a number that follows a removed hash", hash + " 12: b", "b"},
 		{"a number with eight digits is a hash first", "12345678: b", ": b"},
 		{"a time stamp between two halves of a hash", "1234" + stamp + "5678abcd", ""},
 		{"a time stamp between two halves of a word", "wor" + stamp + "king", "working"},
 		{"a UUID behind a time stamp's dot", "2025-11-13T08:20:11." + uuid + ".5Z", ""},
-		{"bytes that are no text", "\xff" + hash + "\xfe", "\xff\xfe"},
+		{"bytes that are not text", "\xff" + hash + "\xfe", "\xff\xfe"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Normalise(tc.text)); diff != "" {
@@ -51,9 +51,8 @@ func TestVolatileTextIsRemoved(t *testing.T) {
 	}
 }
 
-// The numbers pin the specification: they come from the reference and must
-// never change, since fingerprints are kept in the log.
-func TestFingerprintsStayAsTheyAre(t *testing.T) {
+// These numbers come from the reference implementation. They must never change, because fingerprints are stored in the log.
+func TestFingerprintsNeverChange(t *testing.T) {
 	log, err := os.ReadFile("testdata/log.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +105,7 @@ func TestSimilarityCountsEqualBits(t *testing.T) {
 	}
 }
 
-func TestTheSameFailureAtAnotherTimeHasTheSameFingerprint(t *testing.T) {
+func TestFailureHasTheSameFingerprintAtAnotherTime(t *testing.T) {
 	a := Fingerprint("2025-11-13T08:20:11Z ERROR request 5f209919ed9cffc4 failed: You've hit your usage limit.")
 	b := Fingerprint("2025-11-14T19:00:00Z ERROR request aa31e0c7b1de2f33 failed:\n  You've hit your usage LIMIT.")
 	if a != b {

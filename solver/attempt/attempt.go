@@ -49,13 +49,16 @@ type Attempt struct {
 	Receipt policy.Receipt
 
 	executor Executor
-	made     bool               // complete, except for the push
+	made     bool               // the commit is ready to push
 	handover *thread.Unfinished // logged instead of a receipt
 	noting   sync.Mutex
 	noted    policy.Spent // last use written by note
 	wrote    feedback.Authored
 	wroteAt  time.Time // when the agent's text was last logged
 	atOnce   int       // number of immediate logs
+	steering steering
+	// steeredBy holds the writers of the texts that the agent received.
+	steeredBy []string
 }
 
 // Executor carries out the parts of an attempt and puts the results into its receipt.
@@ -71,7 +74,7 @@ type Executor interface {
 	PushKept(ctx context.Context, branch string) error
 	// PushUnfinished stores the commit at GitHub so that another attempt can continue.
 	PushUnfinished(context.Context) error
-	// Judge asks the operator's judge; nil without one.
+	// Judge asks the configured judge for a grade; it returns nil without a judge.
 	Judge(context.Context) (*policy.Judged, error)
 }
 
@@ -79,8 +82,8 @@ func (a *Attempt) backend() config.Backend {
 	return a.Config.OnAccount(BackendNamed(a.Ground.Effective.Backends, a.Backend), a.Account)
 }
 
-// Run runs the attempt. If Pawl fails, Run records an interrupted attempt and returns the error. A panic is the
-// attempt's verdict instead: it would come again, and the rules for crashes bound the repetitions.
+// Run runs the attempt. If Pawl fails, Run records an interrupted attempt and returns the error. A panic ends the
+// attempt as crashed instead, because it would probably recur and the rules for crashes limit retries.
 func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	err := panics.Try(func() error { return a.run(ctx, e) })
 	stack := panics.Stack(err)
@@ -227,7 +230,7 @@ func (a *Attempt) broken(ctx context.Context, err error) error {
 
 type unusable struct{ error }
 
-// unusable ends the attempt as failed because its files cannot be used.
+// unusable ends the attempt as crashed, after a panic or with unusable files.
 func (a *Attempt) unusable(err error) {
 	a.Receipt.Ending, a.Receipt.Detail = policy.Crashed, tail(oneLine(err.Error()), maxDetail)
 	a.Receipt.Reasons = append(a.Receipt.Reasons, err.Error())
@@ -236,6 +239,7 @@ func (a *Attempt) unusable(err error) {
 var (
 	errStopped  = errors.New("a user asked to stop")
 	errClosed   = errors.New("the thread was closed")
+	errMoved    = errors.New("the branch moved meanwhile; the watch begins again on the new head")
 	errShutdown = errors.New("the server is stopping")
 	ErrRevoked  = errors.New("the user who asked may not write to the repository any more")
 )
@@ -245,7 +249,7 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r := &a.Receipt
 	handsOver := a.handsOver(ctx, cause)
 	complete := handsOver && a.made
-	// A provider's answer about the account counts whatever ended the attempt.
+	// A usage limit or a refused login counts no matter how the attempt ended.
 	ended := complete || ofAccount(r.Ending)
 	if !ended {
 		r.Ending = policy.Killed
@@ -258,7 +262,7 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	case errors.Is(cause, ErrRevoked):
 		r.Outcome = policy.NotPermitted
 	case stopped(cause):
-		r.Outcome = policy.Cancelled
+		r.Outcome, r.Moved = policy.Cancelled, errors.Is(cause, errMoved)
 	default:
 		r.Outcome, cause = policy.Interrupted, errShutdown
 	}

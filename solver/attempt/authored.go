@@ -14,18 +14,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// logInterval separates two logs of the agent's text. Posts and the end of the attempt log immediately.
+// logInterval is the least time between two logs of the agent's text. Text that posts is logged at once.
 const logInterval = 30 * time.Second
 
 // maxAtOnce limits an attempt's immediate logs, so that an agent that only posts cannot fill the thread's log.
 const maxAtOnce = 500
 
-// executed reports whether an event ran the agent's text. Edits do not count: imports from github.com look like
-// posts.
+// executed reports whether an event ran the agent's text. Edits do not count, because an import from github.com looks
+// like a post.
 func executed(e agent.Event) bool { return e.Ran && len(e.Edits) == 0 }
 
-// authored records text that the agent wrote. The log receives the text during the attempt because other nodes may
-// judge the agent's remarks on any thread.
+// authored records text that the agent wrote. It logs during the attempt, because another node may have to recognise
+// the agent's remarks.
 func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	posts := a.wrote.Add(text, ran) && a.atOnce < maxAtOnce
 	now := a.Env.Now()
@@ -48,7 +48,7 @@ func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 		a.wrote.Logged()
 		return
 	}
-	a.warnUnlessOver(ctx, err, "what the agent wrote was not logged; it is tried again")
+	a.warnUnlessOver(ctx, err, "the agent's text was not logged; it will be logged later")
 }
 
 // unlogged returns an event with the unlogged texts, or nothing.

@@ -24,7 +24,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// appends counts what is appended to a log.
+// appends is a store that counts the appended batches.
 type appends struct {
 	thread.Store
 	n int
@@ -50,7 +50,7 @@ func TestPostingAgentDoesNotFillTheLog(t *testing.T) {
 	}
 	at = at.Add(logInterval)
 	if a.authored(t.Context(), "gh issue comment 7 --body last", true); s.n != maxAtOnce+1 || len(a.wrote.Fresh()) != 0 {
-		t.Errorf("%d events and %d bytes that are not logged after a while, want one more and none", s.n, len(a.wrote.Fresh()))
+		t.Errorf("%d events and %d unlogged bytes after the interval, want one more and none", s.n, len(a.wrote.Fresh()))
 	}
 }
 
@@ -82,19 +82,19 @@ func TestLastPlainOutputIsLogged(t *testing.T) {
 		t.Fatalf("%+v, %v, %v", report, cause, err)
 	}
 	if s.n == 0 || len(a.wrote.Fresh()) != 0 {
-		t.Errorf("%d events and %d bytes that are not logged, want some and none", s.n, len(a.wrote.Fresh()))
+		t.Errorf("%d events and %d unlogged bytes, want some and none", s.n, len(a.wrote.Fresh()))
 	}
 }
 
-func TestEditIsNoPost(t *testing.T) {
+func TestEditIsNotAPost(t *testing.T) {
 	imports := agent.Event{Ran: true, Authored: `Write {"content": "import \"github.com/acme/widgets\" // done"}`}
 	if !executed(imports) {
-		t.Error("a command counts as said only")
+		t.Error("a command does not count as executed")
 	}
 	imports.Edits = []policy.Edit{{Path: "a.go"}}
 	var wrote feedback.Authored
 	if wrote.Add(imports.Authored, executed(imports)) || wrote.Wrote("Done!") || !wrote.Wrote("github.com/acme/widgets") {
-		t.Error("want an edit's runs of words, and none that would hide a remark of one word")
+		t.Error("want an edit's long runs of words, and no run that matches a remark of one word")
 	}
 }
 
@@ -133,7 +133,7 @@ func TestBlankPlainOutputIsDropped(t *testing.T) {
 			}
 		}
 		if len(w.text) > 2*maxPlainText || strings.HasSuffix(blank, "\n") && len(w.text) > 0 {
-			t.Errorf("%.10q: %d bytes are kept", blank, len(w.text))
+			t.Errorf("%.10q: %d bytes are buffered", blank, len(w.text))
 		}
 	}
 }

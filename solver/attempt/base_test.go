@@ -13,19 +13,19 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestFailureIsComparedWithTheBaseAndARepetition(t *testing.T) {
+func TestFailureIsComparedWithTheBaseAndASecondRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, command, agent string
 		passed               bool
 		want                 policy.Verified
 	}{
-		{"it failed before", `echo "not ok 1 - $(head -n 1 a.txt)"; exit 1`, "echo two >> a.txt\n", true, policy.Verified{Known: []string{"one"}}},
-		{"it fails anew", `grep one a.txt && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", false,
+		{"a failure as on the base", `echo "not ok 1 - $(head -n 1 a.txt)"; exit 1`, "echo two >> a.txt\n", true, policy.Verified{Known: []string{"one"}}},
+		{"a new failure", `grep one a.txt && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", false,
 			policy.Verified{}},
-		{"it turned green", `grep two a.txt && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", true,
+		{"a fixed test", `grep two a.txt && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", true,
 			policy.Verified{Fixed: []string{"first"}}},
-		{"it passes when it is run again at once", `echo x >> $CTRL/runs; test $(wc -l < $CTRL/runs) != 2 || { echo not ok 1 - flaky; exit 1; }; echo ok 1 - flaky`,
+		{"a failure that passes in the second run", `echo x >> $CTRL/runs; test $(wc -l < $CTRL/runs) != 2 || { echo not ok 1 - flaky; exit 1; }; echo ok 1 - flaky`,
 			"echo two > a.txt\n", true,
 			policy.Verified{Flaky: []string{"flaky"}}},
 		// Tools of the repository and of HOME come first in many projects' commands.
@@ -56,19 +56,19 @@ func TestMergeBeforeThePushIsVerified(t *testing.T) {
 		"git -c user.name=b -c user.email=b@example.com commit -qm Theirs; git checkout -q main\n"
 	s.must(os.WriteFile(filepath.Join(s.ctrl, "theirs"), []byte(push), 0o600))
 	if r := s.attempt(1); !r.Merged || r.Outcome != policy.VerifyFailed {
-		t.Errorf("merged %v, %s; want what does not fit together to fail", r.Merged, r.Outcome)
+		t.Errorf("merged %v, %s; want the conflicting changes to fail", r.Merged, r.Outcome)
 	}
 }
 
 func TestOnlyTheBasesVerificationFillsTheLayer(t *testing.T) {
 	t.Parallel()
-	// Each run says what it finds in HOME, and adds to it.
+	// Each run records the contents of HOME, and adds to them.
 	s := newStage(t, verifying(`tr '\n' ' ' < "$HOME/seen" >> $CTRL/seen; tail -n 1 a.txt >> "$HOME/seen"; echo / >> $CTRL/seen`, nil))
 	s.agent("echo $PWD > \"$HOME/seen\"; echo two >> a.txt\n", "")
 	s.attempt(1)
 	s.attempt(2)
 	if got := s.left("seen"); got != "/\none /\none /\n" {
-		t.Errorf("what was found in HOME: %q; want nothing at the base, then only what that left", got)
+		t.Errorf("found in HOME: %q; want nothing on the base, then only the base's line", got)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestLockFileSelectsTheLayer(t *testing.T) {
 			continue
 		}
 		if seen := s.on(i+1, "seen.txt"); !a.Receipt.Verify[0].Passed || seen != step.lock {
-			t.Errorf("step %d: %+v, the agent saw %q; want what setup made of %q", i, a.Receipt.Verify, seen, step.lock)
+			t.Errorf("step %d: %+v, the agent saw %q; want the setup's result for %q", i, a.Receipt.Verify, seen, step.lock)
 		}
 		keys = append(keys, s.ground.Layer.Key)
 	}
@@ -116,7 +116,7 @@ func TestAgentsFilesReachNoLayer(t *testing.T) {
 			}
 			s := newStage(t, map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n",
 				config.RepoFile: "environment: {setup: ['mkdir -p deps/lib; echo good | tee deps/lib/dep > \"$HOME/cache\"']}\nverify: ['grep -qx good deps/lib/dep && grep -qx good \"$HOME/cache\" && test ! -e deps/more']\n"})
-			// Each agent reports what it finds, then damages everything that no other agent made.
+			// Each agent reports the files it finds, then damages them.
 			s.agent(`cat deps/lib/dep "$HOME/cache" >> a.txt
 [ `+string(mode)+` = none ] || { mount -o remount,rw /; umount -l "$HOME"; umount -l "$PWD"; }
 echo evil > deps/lib/dep; echo evil > "$HOME/cache"; echo evil > deps/more; mkdir -p "$HOME/bin"; echo evil > "$HOME/bin/go"
@@ -148,7 +148,7 @@ func TestOnlySetupGetsItsSecrets(t *testing.T) {
 		_, refused := s.tried(2)
 		said := map[bool]string{true: "token [hidden: LAYERS_TEST_TOKEN]", false: "token none"}[given]
 		if refused == nil || !strings.Contains(refused.Output, said) || strings.Contains(refused.Output, "a-secret") {
-			t.Errorf("secrets for %s: refused %+v, want an output that says %q", repo, refused, said)
+			t.Errorf("secrets for %s: refused %+v, want an output with %q", repo, refused, said)
 		}
 	}
 }
@@ -167,9 +167,9 @@ func TestSameFailureIsRecognised(t *testing.T) {
 		agent string
 		same  bool
 	}{
-		{"a crash with other ids", map[string]string{"a.txt": "one\n"},
+		{"a crash with different ids", map[string]string{"a.txt": "one\n"},
 			`n=$$; echo "worker[$n]: upstream refused request req_0$n on port 4${n} after $n.5s, see /tmp/run$n/trace.log" >&2; exit 3`, true},
-		{"other words at the same place", trace("total", words), "", true},
+		{"different words at the same place", trace("total", words), "", true},
 		{"the same words from elsewhere", trace("step$n", "the very same words of a message"), "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestSameFailureIsRecognised(t *testing.T) {
 	}
 }
 
-func TestEveryProgramSeesTagsAndTheBase(t *testing.T) {
+func TestProgramsSeeTagsAndTheBase(t *testing.T) {
 	t.Parallel()
 	const versions = `git describe --long --match 'v*' | grep '^v1.2.0-' && git rev-list --count origin/main..HEAD`
 	s := newStage(t, map[string]string{"a.txt": "a\n", ".github/pawl.yml": "environment: {setup: [sh version.sh]}\nverify: [sh version.sh]\n", "version.sh": versions + "\n"})
@@ -197,8 +197,8 @@ func TestEveryProgramSeesTagsAndTheBase(t *testing.T) {
 	if len(r.Verify) != 1 || !strings.Contains(r.Verify[0].Output, "v1.2.0-61-g") || !strings.HasSuffix(strings.TrimSpace(r.Verify[0].Output), "\n1") {
 		t.Errorf("%+v, want 61 commits since the tag and one since main", r.Verify)
 	}
-	said, err := os.ReadFile(filepath.Join(s.ctrl, "said"))
-	if err != nil || !strings.HasPrefix(string(said), "v1.2.0-60-g") || !strings.HasSuffix(string(said), "\n0\n") {
-		t.Errorf("the agent finds %q, %v", said, err)
+	output, err := os.ReadFile(filepath.Join(s.ctrl, "said"))
+	if err != nil || !strings.HasPrefix(string(output), "v1.2.0-60-g") || !strings.HasSuffix(string(output), "\n0\n") {
+		t.Errorf("the agent finds %q, %v", output, err)
 	}
 }

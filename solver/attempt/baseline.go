@@ -17,7 +17,7 @@ import (
 
 // VerifyBase builds the layer if needed and runs the verify commands on the branch's base. Ground.Before receives the
 // results, which are cached by commit, layer, image and commands. Results of a command that cannot work are not cached.
-// After a stop there is neither result nor error. refused says why the attempt cannot run.
+// After a stop it returns neither a decision nor an error. refused says why the attempt cannot run.
 func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err error) {
 	c, g := &checkout{Attempt: a}, a.Ground
 	if g.From != "" {
@@ -38,7 +38,7 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	return refused, err
 }
 
-// prepareBase prepares image and layer, and verifies the base if the attempt changes files.
+// prepareBase prepares the image and the layer, and verifies the base if the attempt changes files.
 func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, err error) {
 	refused, err = c.image(ctx)
 	if refused == nil && err == nil {
@@ -56,7 +56,7 @@ func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, er
 	return nil, err
 }
 
-// based prepares the base for a handed-over attempt.
+// based prepares the base unless this process already did, for example after a handover.
 func (c *checkout) based(ctx context.Context) error {
 	refused, err := c.VerifyBase(ctx)
 	if err == nil && refused != nil {
@@ -86,7 +86,7 @@ func (c *checkout) keptBase(at, layer string) string {
 	return filepath.Join(c.Env.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, c.Ground.Image, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
 }
 
-// verifyBase runs the verify commands until one cannot work, and caches the results.
+// verifyBase runs the verify commands and caches the results. It stops without caching at a command that cannot work.
 func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.Verified, err error) {
 	defer t.c.Env.prepare("")
 	for _, command := range t.c.Ground.Effective.Verify {

@@ -30,7 +30,7 @@ type checkout struct {
 
 func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
 
-// Open creates an empty folder and checks out the repository. The agent's HOME survives only with its session.
+// Open empties the attempt's folder and checks out the repository. HOME is kept only if its session continues.
 func (c *checkout) Open(ctx context.Context) (err error) {
 	dir, home := c.Env.attemptDir(c.Thread, c.N), c.Env.homeOf(c.Thread)
 	old := []string{dir, c.Env.workOf(c.Thread)}
@@ -82,7 +82,7 @@ func (c *checkout) Close() {
 	if c.ws == nil {
 		return
 	}
-	if c.handover != nil { // remove files only if the log refuses the handover
+	if c.handover != nil { // Finish removes the files once the handover is logged
 		c.ws.Leave()
 		return
 	}
@@ -117,7 +117,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	return err
 }
 
-// commitLeft commits changes without secrets or conflicts.
+// commitLeft commits the changes unless they contain apparent secrets or conflict markers.
 func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 	r := &c.Receipt
 	for _, l := range snap.Left {
@@ -164,7 +164,7 @@ func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 	return err
 }
 
-// filtered removes changed files that a git filter would convert from a tree.
+// filtered returns the tree without changes to files that a git filter would convert.
 func (c *checkout) filtered(ctx context.Context, tree string) (string, error) {
 	raw, err := c.ws.Unfiltered(ctx, c.ws.StartTree, tree)
 	if err != nil || len(raw) == 0 {
@@ -249,7 +249,7 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 			if err := c.CheckEnded(ctx); err != nil {
 				return err
 			}
-			return g.cache.Push(ctx, g.remote, c.Receipt.Commit, g.Branch, old)
+			return g.cache.Push(ctx, g.remote, c.Receipt.Commit, g.Branch, c.onto(old))
 		})
 		if err == nil {
 			break
@@ -257,10 +257,13 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 		if !errors.Is(err, git.ErrRejected) || race == pushRaces {
 			return err
 		}
+		if c.Decision.Round > 0 {
+			return errMoved
+		}
 		if old, err = c.merge(ctx, old); err != nil {
 			return err
 		}
-		if len(c.Receipt.Verify) > 0 { // the merge changed the pushed commit
+		if len(c.Receipt.Verify) > 0 { // the merge commit needs its own verification
 			if c.Receipt.Verify, err = c.Verify(ctx); err != nil {
 				return err
 			}
@@ -271,6 +274,15 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	err = c.Lease.Record(ctx, thread.KindActDone, c.pushOf(g.Branch))
 	crash.Point("push_logged")
 	return err
+}
+
+// onto returns the commit from which a push may move the branch: its tip or, for a round of a watch, the commit on which
+// the round began. A user may have reset the branch before that commit, and a push from the tip would restore it.
+func (c *checkout) onto(tip string) string {
+	if c.Decision.Round > 0 {
+		return cmp.Or(c.Base, tip)
+	}
+	return tip
 }
 
 // reached reports whether a branch already contains the work. It returns an error if the work is on another machine.

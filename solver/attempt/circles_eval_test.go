@@ -26,7 +26,7 @@ const shared = "../../../shared"
 func needShared(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(shared); err != nil {
-		t.Skipf("the evaluation data is not here: %v", err)
+		t.Skipf("the evaluation data is missing: %v", err)
 	}
 }
 
@@ -48,8 +48,7 @@ func opened(t *testing.T, name string) io.Reader {
 	return z
 }
 
-// recordedCall is one call of toolstream.jsonl.gz: sig stands for its arguments,
-// out for its answer.
+// recordedCall is one call of toolstream.jsonl.gz. sig represents its arguments, out its answer.
 type recordedCall struct {
 	Tool, File, Sig, Out string
 	Err                  bool
@@ -206,7 +205,7 @@ func unwrapped(b []byte) string {
 // TestEvalRecordedLoops checks which recorded runs of real CLIs count as loops.
 func TestEvalRecordedLoops(t *testing.T) {
 	needShared(t)
-	// They have 9 to 26 edits, fewer than a loop has.
+	// They have 9 to 26 edits, fewer than a loop needs.
 	circles := []string{"claude/edit-loop", "claude/max-budget", "gemini/edit-loop", "opencode/edit-loop",
 		"claude/flipflop-loop", "opencode/flipflop-loop", "opencode/identical-loop-defaultperm", "gemini/loop-detection-off", "gemini/flipflop-loop"}
 	runs, err := filepath.Glob(shared + "/agents/*/*/stdout*.jsonl")

@@ -83,14 +83,14 @@ var loops = map[string]func(s *story, file string, i int){
 	"five edits in turn": func(s *story, f string, i int) {
 		s.edit(f, fmt.Sprintf("level = %d00", i%5), fmt.Sprintf("level = %d00", (i+1)%5))
 	},
-	"time stamps in it": func(s *story, f string, i int) {
+	"edits with time stamps": func(s *story, f string, i int) {
 		at := time.Date(2026, 11, 21, 8, i/60, i%60, i*1000, time.UTC)
 		s.write(f, fmt.Sprintf("// written %s, %s, %d\n%s", at.Format(time.RFC3339Nano), at.Format(time.DateTime), at.UnixMilli(), variantOf(f, i%2)))
 	},
-	"white space in it": func(s *story, f string, i int) {
+	"edits with different white space": func(s *story, f string, i int) {
 		s.write(f, strings.ReplaceAll(variantOf(f, i%2), "\n", strings.Repeat(" ", i%4)+"\n"+strings.Repeat("\n", i%3))+strings.Repeat("\n", i%7))
 	},
-	"a line that is new each time": func(s *story, f string, i int) {
+	"a new line each time": func(s *story, f string, i int) {
 		s.write(f, fmt.Sprintf("// try number %d\n%s", i, variantOf(f, i%2)))
 	},
 	"a moving counter":   func(s *story, f string, i int) { s.edit(f, fmt.Sprint("counter: ", i), fmt.Sprint("counter: ", i+1)) },
@@ -99,7 +99,7 @@ var loops = map[string]func(s *story, file string, i int){
 	"one function, renamed": func(s *story, f string, i int) {
 		s.edit(f, fmt.Sprintf("x := old%d()\n", i), fmt.Sprintf("x := old%d()\n", i+1))
 	},
-	"added and taken out": func(s *story, f string, i int) {
+	"added and removed": func(s *story, f string, i int) {
 		debug := fmt.Sprintf("\tlog.Println(%q)\n\tdump(state)\n", fmt.Sprint("try ", i/2))
 		if i%2 == 0 {
 			s.edit(f, "\tdone()\n", "\tdone()\n"+debug)
@@ -107,7 +107,7 @@ var loops = map[string]func(s *story, file string, i int){
 			s.edit(f, "\tdone()\n"+debug, "\tdone()\n")
 		}
 	},
-	"the same failing command after it": func(s *story, f string, i int) {
+	"the same failing command after each edit": func(s *story, f string, i int) {
 		s.edit(f, fmt.Sprintf("limit = %d", i%2), fmt.Sprintf("limit = %d", (i+1)%2))
 		s.call("Bash", map[string]any{"command": "go test ./..."}, true, fmt.Sprintf("--- FAIL: TestLimit (0.%02ds)\nFAIL", i))
 	},
@@ -181,7 +181,7 @@ func TestLongCycleIsALoop(t *testing.T) {
 	}
 }
 
-func TestCyclesInMuchOtherWorkAreNoLoop(t *testing.T) {
+func TestRareCyclesAreNotALoop(t *testing.T) {
 	for _, tc := range []struct {
 		circles, work int
 		want          policy.Class
@@ -219,7 +219,7 @@ func TestFilesRestoredInTurnAreALoop(t *testing.T) {
 	}
 }
 
-func TestGeneratedSteadyWorkIsNoLoop(t *testing.T) {
+func TestGeneratedSteadyWorkIsNotALoop(t *testing.T) {
 	body := func(n int) string {
 		var b strings.Builder
 		for i := range n {
@@ -244,10 +244,10 @@ func TestGeneratedSteadyWorkIsNoLoop(t *testing.T) {
 		"lines moved downwards": func(s *story, i int) {
 			s.edit("m.go", fmt.Sprintf("move%d()\nrest%d()\n", i, i), fmt.Sprintf("rest%d()\nmove%d()\n", i, i))
 		},
-		"re-indented, each once": func(s *story, i int) {
+		"each line re-indented once": func(s *story, i int) {
 			s.edit("i.py", fmt.Sprintf("  call(%d)\n", i), fmt.Sprintf("    call(%d)\n", i))
 		},
-		"one correction in ten taken back": func(s *story, i int) {
+		"one edit in ten reverted": func(s *story, i int) {
 			place := i - i%10/9
 			before, after := fmt.Sprintf("value%d = 1\n", place), fmt.Sprintf("value%d = 2\n", place)
 			if i%10 == 9 {
@@ -255,12 +255,12 @@ func TestGeneratedSteadyWorkIsNoLoop(t *testing.T) {
 			}
 			s.edit("f.go", before, after)
 		},
-		"a debug print put in and out five times": func(s *story, i int) {
+		"a debug print added and removed five times": func(s *story, i int) {
 			if i < 150 || i >= 160 {
 				s.edit("f.go", fmt.Sprintf("open%d()\n", i), fmt.Sprintf("done%d()\n", i))
 				return
 			}
-			loops["added and taken out"](s, "f.go", i)
+			loops["added and removed"](s, "f.go", i)
 		},
 	} {
 		s := &story{}
@@ -340,7 +340,7 @@ func TestLateEditEventCountsOnce(t *testing.T) {
 		}
 	}
 	edited := agent.Call{Edits: []policy.Edit{edit.Replaced("f.go", "a", "b")}}
-	end := func(error) { t.Error("it was ended") }
+	end := func(error) { t.Error("the agent was killed") }
 	for i := range 12 {
 		write(i + 1)
 		l.call(agent.Call{Authored: "cat f.go"}, end)
@@ -354,12 +354,12 @@ func TestLateEditEventCountsOnce(t *testing.T) {
 	write(21)
 	l.call(edited, end)
 	if e := l.circles.Edits(); e.Operations != 14 {
-		t.Errorf("%+v, want that of a command and that of a tool, too", e)
+		t.Errorf("%+v, want the command's and the tool's edits, too", e)
 	}
 }
 
-// A shell truncates a file before it writes. A sample at that moment is no edit.
-func TestGrowingFileIsNoLoop(t *testing.T) {
+// A shell truncates a file before it writes. A sample at that moment is not an edit.
+func TestGrowingFileIsNotALoop(t *testing.T) {
 	dir, l := watchedFolder(t)
 	text := ""
 	for i := range 45 {
@@ -372,6 +372,6 @@ func TestGrowingFileIsNoLoop(t *testing.T) {
 		}
 	}
 	if e := l.circles.Edits(); e.Churned > 0 || e.Seen < 45 {
-		t.Errorf("%+v, want work that stays", e)
+		t.Errorf("%+v, want steady work", e)
 	}
 }

@@ -99,7 +99,7 @@ func TestWorkIsRemovedAfterATakeover(t *testing.T) {
 	s := &Env{Now: time.Now, Place: "here", Store: db, Config: config.Server{DataDir: t.TempDir()}}
 	at := func(n int) thread.ID { return thread.ID{Owner: "acme", Name: "widgets", Number: n} }
 	here, elsewhere := at(1), at(2)
-	tell := func(id thread.ID, kind thread.Kind, data any) {
+	log := func(id thread.ID, kind thread.Kind, data any) {
 		t.Helper()
 		if _, err := db.Append(t.Context(), id, false, thread.NewEvent{Kind: kind, At: time.Now(), Data: data}); err != nil {
 			t.Fatal(err)
@@ -114,8 +114,8 @@ func TestWorkIsRemovedAfterATakeover(t *testing.T) {
 		}
 		return left
 	}
-	tell(here, thread.KindAttemptStarted, thread.Started{N: 1, Place: "here"})
-	tell(elsewhere, thread.KindAttemptStarted, thread.Started{N: 1, Place: "elsewhere"})
+	log(here, thread.KindAttemptStarted, thread.Started{N: 1, Place: "here"})
+	log(elsewhere, thread.KindAttemptStarted, thread.Started{N: 1, Place: "elsewhere"})
 	for _, id := range []thread.ID{here, elsewhere} {
 		if err := os.MkdirAll(s.workOf(id), 0o700); err != nil {
 			t.Fatal(err)
@@ -127,13 +127,13 @@ func TestWorkIsRemovedAfterATakeover(t *testing.T) {
 	}
 	kept, err := s.CleanWork(t.Context())
 	if _, left := os.Lstat(damaged); !errors.Is(left, fs.ErrNotExist) {
-		t.Errorf("a damaged clone that was set aside is left: %v", left)
+		t.Errorf("a renamed damaged clone is left: %v", left)
 	}
 	if err != nil || !slices.Equal(kept, []thread.ID{here}) || !slices.Equal(work(), []int{1}) {
-		t.Fatalf("at the start: kept %v, left %v, %v; want what runs here", kept, work(), err)
+		t.Fatalf("at the start: kept %v, left %v, %v; want the running attempts' folders", kept, work(), err)
 	}
 
-	tell(here, thread.KindAttemptEnded, policy.Receipt{N: 1, Ending: policy.Killed, Outcome: policy.Interrupted})
+	log(here, thread.KindAttemptEnded, policy.Receipt{N: 1, Ending: policy.Killed, Outcome: policy.Interrupted})
 	leave, err := s.folders.Take(t.Context(), here)
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +145,6 @@ func TestWorkIsRemovedAfterATakeover(t *testing.T) {
 	leave()
 	kept, err = s.CleanWorkOf(t.Context(), kept)
 	if err != nil || len(kept) != 0 || len(work()) != 0 {
-		t.Errorf("after another node went on: kept %v, left %v, %v; want nothing", kept, work(), err)
+		t.Errorf("after another node continued: kept %v, left %v, %v; want nothing", kept, work(), err)
 	}
 }

@@ -46,13 +46,13 @@ type Part struct {
 // Context limits in bytes.
 const (
 	maxItem    = 4 << 10 // an item in the prompt
-	maxBotItem = 600     // a bot's item: reports begin with what matters
+	maxBotItem = 600     // a bot's item, most important at its start
 	maxWhole   = 1 << 20 // a file in the context folder
 )
 
 // Compose selects the newest items of each part. It returns the prompt text within the limit, a manifest, and files
 // with the complete parts.
-func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, files map[string]string) {
+func Compose(parts []Part, bytes int) (prompt string, manifest []policy.Manifest, files map[string]string) {
 	files = map[string]string{}
 	var b promptText
 	for _, p := range parts {
@@ -88,11 +88,11 @@ func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, fi
 		} else if t.Kept < len(p.Items) || t.Cut > 0 {
 			title += "; more is in $HOME/" + contextDir + "/" + name
 		}
-		told = append(told, t)
-		said := cmp.Or(strings.Join(kept, "\n"), "(none)")
-		b.section(title, said, len(said))
+		manifest = append(manifest, t)
+		text := cmp.Or(strings.Join(kept, "\n"), "(none)")
+		b.section(title, text, len(text))
 	}
-	return b.String(), told, files
+	return b.String(), manifest, files
 }
 
 const contextDir = ".pawl/context"
@@ -125,14 +125,14 @@ func (i Item) short() (shown string, cut int) {
 
 // render formats an item with its author. Text from users without write permission is quoted, so that it cannot
 // imitate another item.
-func (i Item) render(said string) string {
-	said = strings.TrimSpace(said)
+func (i Item) render(text string) string {
+	text = strings.TrimSpace(text)
 	var head []string
 	if i.By != "" {
 		by, trusted := i.speaker()
 		head = append(head, by)
 		if !trusted {
-			said = "> " + strings.ReplaceAll(said, "\n", "\n> ")
+			text = "> " + strings.ReplaceAll(text, "\n", "\n> ")
 		}
 	}
 	if i.Where != "" {
@@ -142,9 +142,9 @@ func (i Item) render(said string) string {
 		head = append(head, i.At.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	if len(head) == 0 {
-		return said + "\n"
+		return text + "\n"
 	}
-	return "[" + oneLine(strings.Join(head, ", ")) + "]\n" + said + "\n"
+	return "[" + oneLine(strings.Join(head, ", ")) + "]\n" + text + "\n"
 }
 
 func (i Item) speaker() (by string, trusted bool) {

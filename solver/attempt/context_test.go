@@ -19,13 +19,13 @@ func TestNewestItemsAreShownAndOthersCounted(t *testing.T) {
 	for i := range 10 {
 		items = append(items, NewItem("ada", "writer", false, then, "", fmt.Sprintf("comment %d %s", i, strings.Repeat("x", 100))))
 	}
-	prompt, told, files := Compose([]Part{{Name: "comments", Items: items, Of: 132, Share: 1, Notes: []string{"2 left out that were edited after the order"}}}, 350)
-	want := []policy.Manifest{{What: "comments", Kept: 2, Of: 132, Notes: []string{"2 left out that were edited after the order"}}}
-	if diff := cmp.Diff(want, told); diff != "" {
+	prompt, manifest, files := Compose([]Part{{Name: "comments", Items: items, Of: 132, Share: 1, Notes: []string{"2 left out that were edited after the request"}}}, 350)
+	want := []policy.Manifest{{What: "comments", Kept: 2, Of: 132, Notes: []string{"2 left out that were edited after the request"}}}
+	if diff := cmp.Diff(want, manifest); diff != "" {
 		t.Error(diff)
 	}
 	if strings.Contains(prompt, "comment 7") || !strings.Contains(prompt, "comment 8") || !strings.Contains(prompt, "comment 9") ||
-		!strings.Contains(prompt, "2 of 132 comments, 2 left out that were edited after the order; more is in $HOME/.pawl/context/comments.md") {
+		!strings.Contains(prompt, "2 of 132 comments, 2 left out that were edited after the request; more is in $HOME/.pawl/context/comments.md") {
 		t.Errorf("the prompt is\n%s", prompt)
 	}
 	if !strings.Contains(files["comments.md"], "comment 0") {
@@ -39,7 +39,7 @@ func TestTextWithoutWritePermissionIsQuoted(t *testing.T) {
 		prompt, _, files := Compose([]Part{{Name: "comments", Items: []Item{i}, Share: 1}}, 1000)
 		for _, text := range []string{prompt, files["comments.md"]} {
 			if strings.Contains(text, "\n[maintainer") || strings.Contains(text, "\nPush") || !strings.Contains(text, "\n> Push to main.") {
-				t.Errorf("%q is told as\n%s", i.By, text)
+				t.Errorf("%q is quoted as\n%s", i.By, text)
 			}
 		}
 	}
@@ -56,12 +56,12 @@ func TestContextStaysWithinItsLimit(t *testing.T) {
 			parts = append(parts, part)
 		}
 		most := rapid.IntRange(0, 60_000).Draw(t, "bytes")
-		prompt, told, _ := Compose(parts, most)
+		prompt, manifest, _ := Compose(parts, most)
 		// The text around the items: a bar above and below, and the manifest.
 		if len(prompt) > most+len(parts)*400 {
 			t.Fatalf("%d bytes, want at most %d", len(prompt), most)
 		}
-		for _, m := range told {
+		for _, m := range manifest {
 			if m.Kept > m.Of {
 				t.Fatalf("%+v", m)
 			}

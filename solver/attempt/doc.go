@@ -7,6 +7,7 @@
 //	run.go, home.go        the agent's process, HOME and test tool
 //	gateway.go, seen.go    access to the model, budgets, the gateway's result
 //	watch.go, loop.go      stops, outages of GitHub; loops
+//	steer.go               texts for the running agent
 //	checkout.go, update.go commits, pushes and merges; merging the base
 //	setup.go, footing.go   setup commands, layers and images
 //	verify.go, judge.go    verify commands; judges

@@ -30,7 +30,7 @@ import (
 // Env holds what all attempts of a process share. Every field before Gateway is required.
 type Env struct {
 	Store thread.Store
-	// Config is the configuration at the start. Current returns the reloaded one.
+	// Config is the configuration at the start; Current returns the reloaded configuration.
 	Config  config.Server
 	Sandbox *sandbox.Sandbox
 	Layers  *ground.Store
@@ -59,8 +59,8 @@ type Env struct {
 
 	tokens sync.Map // attempts' tokens by folder
 	bays   sync.Map // verification folders in use
-	// folders lets one attempt of this process use a thread's folder. A step that lost its lease may still be ending
-	// its agent.
+	// folders lets only one attempt of this process use a thread's folder at a time. A step that lost its lease may
+	// still be ending its agent.
 	folders  wait.Turns
 	reloaded atomic.Pointer[config.Server]
 }
@@ -132,7 +132,7 @@ func (e *Env) Room() error {
 		e.Config.DataDir, left)
 }
 
-// A disk is full below leastRoom or leastFiles. A small disk needs only 1/fullDisk of its space and inodes. Our choice.
+// A disk is full below leastRoom or leastFiles; on a small disk, below 1/fullDisk of its size. Our choice.
 const (
 	leastRoom  = 64 << 20 // bytes
 	leastFiles = 4096     // inodes
@@ -263,7 +263,7 @@ func (e *Env) CleanWorkOf(ctx context.Context, threads []thread.ID) (kept []thre
 	return kept, err
 }
 
-// cleanWorkOf reports whether all unused files are gone.
+// cleanWorkOf removes a thread's files of killed attempts, and reports whether it could.
 func (e *Env) cleanWorkOf(ctx context.Context, t thread.ID) (gone bool, err error) {
 	look, cancel := context.WithTimeout(ctx, lookAtFolder)
 	defer cancel()
@@ -299,7 +299,7 @@ func clean(paths ...string) error {
 	return nil
 }
 
-// homeTime keeps HOME for a session after the last attempt; its build caches can be large.
+// homeTime is how long HOME is kept after the last attempt for its session. Its build caches can be large.
 const homeTime = 24 * time.Hour
 
 func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
@@ -344,7 +344,7 @@ func ofAttempt(e fs.DirEntry) bool {
 	return err == nil && e.IsDir()
 }
 
-// Current returns the configuration in force. Steps and attempts keep their initial one.
+// Current returns the configuration in force. Steps and attempts keep the one they began with.
 func (e *Env) Current() *config.Server {
 	if c := e.reloaded.Load(); c != nil {
 		return c

@@ -31,6 +31,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	used := policy.Spent{Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}.Plus(a.used())
 	a.Receipt.Tokens, a.Receipt.CostUSD = used.Tokens, used.CostUSD
+	a.Receipt.Steered = a.steered()
 	if a.handover != nil {
 		a.Log.Info().Str("commit", a.handover.Commit).Str("session", a.handover.Session).Msg("attempt handed over")
 	} else {
@@ -49,7 +50,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		ended := func(e thread.Event) bool {
 			return e.Kind == thread.KindAttemptEnded || e.Kind == thread.KindUnfinished
 		}
-		if slices.ContainsFunc(events, ended) { // logged by an unanswered try or by another node
+		if slices.ContainsFunc(events, ended) { // logged by a try whose answer was lost, or by another node
 			return a.Lease.Renew(ctx)
 		}
 		return a.Env.Store.AppendLeased(ctx, a.Lease.Current(), a.ending(events, at))
@@ -58,7 +59,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	crash.Point("attempt_ended")
 	if a.handover != nil {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // cleaned later
+		_ = git.Remove(a.Env.workOf(a.Thread)) // a failed removal is repeated by CleanWork
 		return nil
 	}
 	if a.Env.OnAttempt != nil {
@@ -70,7 +71,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	return nil
 }
 
-// ending returns the batch of Finish. events follow the last event that the attempt saw.
+// ending returns the batch that Finish appends. events are those after the attempt's last seen event.
 func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	last := thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}
 	if a.handover != nil {
@@ -98,34 +99,34 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 
 // accountEnding returns the ending for the account's breaker, or empty.
 func (a *Attempt) accountEnding() policy.Ending {
-	said, limit := a.Receipt.Ending, a.Receipt.Limit
+	ending, limit := a.Receipt.Ending, a.Receipt.Limit
 	switch {
 	case a.NoAgent:
 		return ""
 	case limit == nil:
-		return said
+		return ending
 	case limit.Source == fromBreaker: // the breaker already knows
 		return ""
-	case said == policy.Completed:
+	case ending == policy.Completed:
 		return limit.Kind // the account is still limited
 	}
-	return said
+	return ending
 }
 
 // updateBreaker adds the attempt's end to its account's breaker. If the agent ended before a handover, the breaker
 // already has it.
-func (a *Attempt) updateBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
-	tells := ofAccount(said) || said == policy.Completed
-	if a.ended() || !tells {
+func (a *Attempt) updateBreaker(batch *thread.Batch, ending policy.Ending, l *policy.Limit, now time.Time) {
+	relevant := ofAccount(ending) || ending == policy.Completed
+	if a.ended() || !relevant {
 		return
 	}
 	batch.Account = a.Account
 	batch.Breaker = func(b policy.Breaker) policy.Breaker {
 		configured := BackendNamed(a.Config.Backends, a.Backend)
 		if a.Config.OnAccount(configured, a.Account).Provider != "" {
-			return b.After(said, l.Usable(), a.Began, now)
+			return b.After(ending, l.Usable(), a.Began, now)
 		}
-		return b.AfterReported(a.Thread.String(), said, l.Usable(), a.Began, now)
+		return b.AfterReported(a.Thread.String(), ending, l.Usable(), a.Began, now)
 	}
 }
 
@@ -198,8 +199,8 @@ func (a *Attempt) Hide() {
 	}
 }
 
-// Interrupt ends an attempt that was cut off with its process. commit is the pushed commit, or empty; left is the
-// work to continue, or nil.
+// Interrupt ends an attempt whose process stopped. commit is the pushed commit, or empty; left is the work to continue,
+// or nil.
 func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unfinished) error {
 	const why = "the node that ran it stopped"
 	used, err := a.spentBefore(ctx)
@@ -207,13 +208,13 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 		return err
 	}
 	r := policy.Receipt{N: a.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: commit, Pushed: commit != "",
-		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
+		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit, Steered: a.steered()}
 	now := a.Env.Now()
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: r}}}
 	if left != nil {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
 	}
-	if l := used.Limit; l != nil { // A provider's answer counts whatever ended the attempt.
+	if l := used.Limit; l != nil { // A limit counts no matter how the attempt ended.
 		a.updateBreaker(&batch, l.Kind, l, now)
 	}
 	crash.Point("interrupting")
@@ -221,7 +222,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 		return err
 	}
 	if a.Place == a.Env.Place {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // cleaned later
+		_ = git.Remove(a.Env.workOf(a.Thread)) // a failed removal is repeated by CleanWork
 	}
 	if a.Env.OnAttempt != nil {
 		a.Env.OnAttempt(a.Backend, "", policy.Interrupted)
@@ -276,12 +277,12 @@ func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 		return w, err
 	}
 	if err := json.Unmarshal(note, &w); err != nil {
-		// The next release replaces the note. The daily ledgers have a count of their own.
-		a.Log.Error().Err(err).Int("attempt", a.N).Msg("the note of what the attempt used cannot be read; its tokens count as 0 for the thread")
+		// The attempt's next note replaces this one. The daily ledgers count separately.
+		a.Log.Error().Err(err).Int("attempt", a.N).Msg("the note of the attempt's use cannot be read; its tokens count as 0 for the thread")
 		return policy.Spent{}, nil
 	}
 	if w.N != a.N {
-		return policy.Spent{}, nil // the agent never reached its model
+		return policy.Spent{}, nil // the note of an earlier attempt
 	}
 	return w, nil
 }

@@ -42,7 +42,7 @@ func limitCut(l policy.Limit) cut {
 // fromBreaker marks limits that Pawl itself reported.
 const fromBreaker = "breaker"
 
-// modelAccess holds an attempt's access to its model. Agents that log in themselves have no session.
+// modelAccess holds an attempt's access to its model. Agents that log in themselves have no gateway session.
 type modelAccess struct {
 	endpoint agent.Endpoint
 	session  atomic.Pointer[gateway.Session]
@@ -50,7 +50,7 @@ type modelAccess struct {
 	last     gateway.Last                 // end of the last main call; set by close
 	living   atomic.Value                 // func() called at each sign of life
 	windows  windowLog
-	claimed  []policy.Window // by the agent's session file
+	claimed  windowLog // windows in the agent's output and session file
 
 	mu sync.Mutex
 	// reported sums the use that agents such as OpenCode report after each step.
@@ -154,7 +154,7 @@ func (e *Env) limited(ctx context.Context, account string, began time.Time) (pol
 	defer cancel()
 	breakers, err := e.Store.Breakers(ctx)
 	if err != nil {
-		// The provider reports the limit itself.
+		// The provider will refuse the call if the limit still holds.
 		return policy.Limit{}, false
 	}
 	b := breakers[account]
@@ -165,7 +165,7 @@ func (e *Env) limited(ctx context.Context, account string, began time.Time) (pol
 	return policy.Limit{Kind: b.Kind, Message: fmt.Sprintf("account %s: %s", account, b.Kind), ResetsAt: until, Source: fromBreaker}, true
 }
 
-// spentInterval is how often an attempt's use is written, besides before each call.
+// spentInterval is how often an attempt's use is written, in addition to the write before each call.
 const spentInterval = 2 * time.Second
 
 func spentOf(u gateway.Usage) policy.Spent {
@@ -218,7 +218,7 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 		a.noted = w
 		return
 	}
-	a.warnUnlessOver(ctx, err, "what the attempt uses was not noted")
+	a.warnUnlessOver(ctx, err, "the attempt's use was not noted")
 }
 
 // warnUnlessOver logs a background error unless the attempt is over.

@@ -39,7 +39,7 @@ type Ground struct {
 	Tip       string           // commit of Branch at GitHub, or empty
 	Start     string
 	Into      string // commit of Base
-	// Updates means that Update was called. Merging is its merge, or nil.
+	// Updates means that Update was called. Merging is the merge of the base, or nil.
 	Updates bool
 	Merging *Merging
 	// VerifyBase sets From, the base commit; Before, the verify results there; Image, the image digest; and Layer, if
@@ -52,7 +52,7 @@ type Ground struct {
 	Inherited []string
 	// Titles are recent commit subjects of the default branch. New subjects follow their style.
 	Titles []string
-	// Proposal is a setup for a repository without one.
+	// Proposal is a setup for a repository without one. The setup step sets it.
 	Proposal policy.Proposal
 
 	settings string // commit with the configuration
@@ -127,7 +127,7 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 			fresh = true
 			remote, err := g.Remote(ctx, true)
 			if err != nil {
-				return err // keep the old remote; the retry renews it
+				return err // the old remote stays; the queue's next try renews the credential
 			}
 			g.remote = remote
 		case errors.Is(err, git.ErrUnavailable) && try <= gitRetries:
@@ -142,7 +142,7 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 	}
 }
 
-// goOn starts from unfinished work if the branch still contains its start. The push merges later commits.
+// goOn starts from unfinished work if the branch still contains its start. The push merges newer commits of others.
 func (g *Ground) goOn(ctx context.Context) {
 	u := g.Unfinished
 	if u == nil {
@@ -170,7 +170,7 @@ func (g *Ground) fits(ctx context.Context, u *thread.Unfinished) (bool, error) {
 // pushSide pushes the reference for unfinished work. Without a commit it removes the reference.
 func (g *Ground) pushSide(ctx context.Context, t thread.ID, commit string) error {
 	act := thread.Act{Key: thread.ActUnfinished, SHA: commit}
-	if commit != "" { // removable even after a kill
+	if commit != "" { // logged first, so that the reference can be removed even after a kill
 		if err := g.Lease.Record(ctx, thread.KindActStarted, act); err != nil {
 			return err
 		}
@@ -217,8 +217,8 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 // maxInherited limits the inherited commits in a receipt.
 const maxInherited = 20
 
-// inherit lists an unknown branch's commits since its base, or since the default branch if the base is gone. Without
-// such commits the attempt starts from there.
+// inherit lists an unknown branch's commits since its base, or since the default branch if the base is gone. If there
+// are none, the attempt starts from the base.
 func (g *Ground) inherit(ctx context.Context) (err error) {
 	g.Inherited = nil
 	if !g.Unknown || g.Tip == "" {
@@ -272,7 +272,7 @@ func (g *Ground) names(t thread.ID, n thread.Details, def string) []string {
 	names := []string{def, g.Branch}
 	switch n.BaseRef {
 	case "", def:
-	default: // also an issue's pull request
+	default: // BaseRef is also set for an issue once it has a pull request
 		names = append(names, n.BaseRef)
 	}
 	if g.Unfinished.Changed() {
@@ -408,7 +408,7 @@ func (g *Ground) spare(ctx context.Context, known string) error {
 	}
 	switch g.Branch {
 	case def, g.Base, known:
-		return fmt.Errorf("branch %s is the default branch, which is never pushed to: %w", g.Branch, git.ErrInvalid)
+		return fmt.Errorf("branch %s is the default branch or the pull request's base; Pawl never pushes to it: %w", g.Branch, git.ErrInvalid)
 	}
 	return nil
 }

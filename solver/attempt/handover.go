@@ -37,7 +37,7 @@ func (a *Attempt) saveHandover(ctx context.Context, ended bool) {
 // handoverTime limits how long a stopping server saves work. Within 30 s it must also end agents and write the log.
 const handoverTime = 12 * time.Second
 
-// unfinished saves the work of a cut-off attempt. Work that cannot be saved is done again.
+// unfinished saves the work of a cut-off attempt. If saving fails, the next attempt repeats the work.
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	r := &a.Receipt
 	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Account: a.Account, Base: a.Ground.Start, Session: r.Session, Place: a.Place}

@@ -21,8 +21,8 @@ func TestReceiptShowsNoKey(t *testing.T) {
 	}}
 	a.Receipt.Edits.SameCall = "curl -u " + key
 	a.Hide()
-	told, err := json.Marshal(a.Receipt)
-	if err != nil || strings.Contains(string(told), key) {
-		t.Errorf("%s shows the key, %v", told, err)
+	encoded, err := json.Marshal(a.Receipt)
+	if err != nil || strings.Contains(string(encoded), key) {
+		t.Errorf("%s shows the key, %v", encoded, err)
 	}
 }

@@ -31,7 +31,7 @@ func TestConsecutiveBrokenAnswersDisconnect(t *testing.T) {
 	}
 }
 
-func TestPagesAndEmptyStreamsAreNoAnswers(t *testing.T) {
+func TestErrorPagesAndEmptyStreamsAreNotAnswers(t *testing.T) {
 	for last, want := range map[policy.Ending]policy.Ending{policy.Disconnected: policy.Disconnected, policy.NoAnswer: policy.NoAnswer} {
 		c := &checkout{Attempt: &Attempt{}, models: modelAccess{last: gateway.Last{Ending: last}}}
 		c.cutOff(cut{ending: policy.NoAnswer, why: "the provider's last 5 answers contained neither text nor a tool call"})

@@ -14,7 +14,7 @@ import (
 
 func TestUnknownBranchsCommitsAreListedForAnyBase(t *testing.T) {
 	for name, c := range map[string]struct {
-		base string // of the pull request
+		base string // the pull request's base
 		def  bool   // the default branch exists
 	}{
 		"the default branch":                      {def: true},
@@ -45,7 +45,7 @@ func TestUnknownBranchsCommitsAreListedForAnyBase(t *testing.T) {
 			_, err = g.Fetch(t.Context(), s.env, &server, id, thread.Details{DefaultBranch: "main", BaseRef: c.base}, nil)
 			s.must(err)
 			if len(g.Inherited) == 0 || !strings.HasSuffix(g.Inherited[0], "Change, by a") {
-				t.Errorf("the branch holds %q", g.Inherited)
+				t.Errorf("the branch contains %q", g.Inherited)
 			}
 		})
 	}

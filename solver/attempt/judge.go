@@ -23,13 +23,13 @@ import (
 // that the agent's text alone cannot raise the grade.
 
 const (
-	// Limits of the judge's diff and task, in bytes. Longer diffs get no grade.
+	// Limits of the judge's diff and task, in bytes. Longer ones get no grade.
 	maxJudged = 64 << 10
 	judgeTask = 48 << 10
-	// judgeAnswer limits the answer in tokens. tokenBytes estimates 3 to 4 bytes of code per token.
+	// judgeAnswer limits the answer in tokens. tokenBytes is the low end of 3 to 4 bytes of code per token.
 	judgeAnswer = 2000
 	tokenBytes  = 3
-	// minCited is the minimum length of a quotation without white space. A closing brace is no evidence.
+	// minCited is the minimum length of a quotation without white space. A closing brace is not evidence.
 	minCited = 4
 )
 
@@ -90,7 +90,7 @@ func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.JudgeTimeout)
 	defer cancel()
-	said, err := complete(ctx, p.Protocol, url, session.Token(), l.JudgeModel, string(about))
+	answer, err := complete(ctx, p.Protocol, url, session.Token(), l.JudgeModel, string(about))
 	var judged *policy.Judged
 	u := session.Usage()
 	switch {
@@ -103,7 +103,7 @@ func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, er
 	case err != nil:
 		judged = &policy.Judged{Error: agent.Shorten(oneLine(err.Error()), 300)}
 	default:
-		judged = weigh(said, q.Diff)
+		judged = weigh(answer, q.Diff)
 	}
 	judged.Tokens = u.Tokens
 	if u.CostKnown {
@@ -112,8 +112,8 @@ func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, er
 	return judged, nil
 }
 
-// unseen names the part of a change that the judge cannot see, or nothing. The diff ignores git attributes, so
-// declared binary files are visible.
+// unseen names the part of a change that the judge cannot see, or nothing. The diff ignores git attributes, so text
+// files that are declared binary are visible.
 func unseen(q question) string {
 	switch {
 	case len(q.Diff) > maxJudged:
@@ -173,7 +173,7 @@ func complete(ctx context.Context, protocol, base, token, model, about string) (
 	return answerText(answer)
 }
 
-// results returns the verify commands without output, which an agent could write.
+// results returns the verify commands without output, because an agent could forge output.
 func results(all []policy.Verified) []map[string]any {
 	list := []map[string]any{}
 	for _, v := range all {
@@ -187,22 +187,22 @@ func answerText(answer []byte) (string, error) {
 	if !gjson.ValidBytes(answer) {
 		return "", errors.New("the answer does not follow the provider's protocol")
 	}
-	said := gjson.GetBytes(answer, "choices.0.message.content").Str
+	text := gjson.GetBytes(answer, "choices.0.message.content").Str
 	for _, parts := range gjson.GetManyBytes(answer, "content", "candidates.0.content.parts") {
 		for _, part := range parts.Array() {
 			if !part.Get("thought").Bool() {
-				said += part.Get("text").Str
+				text += part.Get("text").Str
 			}
 		}
 	}
-	return said, nil
+	return text, nil
 }
 
 // weigh checks the grading: each criterion needs a score and a quoted changed line.
-func weigh(said, diff string) *policy.Judged {
-	g, ok := gradingIn(said)
+func weigh(answer, diff string) *policy.Judged {
+	g, ok := gradingIn(answer)
 	if !ok {
-		return &policy.Judged{Error: "the answer is not the JSON object that the rubric asks for: " + agent.Shorten(oneLine(said), 100)}
+		return &policy.Judged{Error: "the answer is not the JSON object that the rubric asks for: " + agent.Shorten(oneLine(answer), 100)}
 	}
 	if g.Cannot != "" {
 		return &policy.Judged{Cannot: agent.Shorten(oneLine(g.Cannot), 300)}
@@ -229,12 +229,12 @@ func weigh(said, diff string) *policy.Judged {
 }
 
 // gradingIn finds the JSON object in an answer.
-func gradingIn(said string) (g grading, ok bool) {
-	from, to := strings.IndexByte(said, '{'), strings.LastIndexByte(said, '}')
+func gradingIn(answer string) (g grading, ok bool) {
+	from, to := strings.IndexByte(answer, '{'), strings.LastIndexByte(answer, '}')
 	if from < 0 || to < from {
 		return g, false
 	}
-	err := json.Unmarshal([]byte(said[from:to+1]), &g)
+	err := json.Unmarshal([]byte(answer[from:to+1]), &g)
 	return g, err == nil
 }
 

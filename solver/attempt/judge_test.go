@@ -33,20 +33,20 @@ func TestGradeNeedsAQuotation(t *testing.T) {
 		grade         float64
 		error, cannot string
 	}{
-		"all criteria with lines":              {said: scored("0.75", "+the new words"), grade: 0.75},
-		"white space and fences do not matter": {said: "```json\n" + scored("0.5", "+  the  new words ") + "\n```", grade: 0.5},
-		"a removed line":                       {said: scored("1", "-old words here"), grade: 1},
-		"a line of the context":                {said: scored("1", " context stays"), error: "quotes no changed line"},
-		"a line that is not there":             {said: scored("1", "+something better"), error: "quotes no changed line"},
-		"a header":                             {said: scored("1", "+++ b/a.txt"), error: "quotes no changed line"},
-		"a brace":                              {said: scored("1", "+}"), error: "quotes no changed line"},
-		"no quotation":                         {said: scored("1", ""), error: "quotes no changed line"},
-		"a score beyond the scale":             {said: scored("1.5", "+the new words"), error: "between 0 and 1"},
-		"a criterion that is left out":         {said: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "no score of correct"},
-		"a criterion twice":                    {said: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"},{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "scored twice"},
-		"a grade in prose":                     {said: "I give it 1 of 1.", error: "not the JSON object"},
-		"only the grade that a diff asks":      {said: `{"grade": 1}`, error: "no score of task"},
-		"what it cannot see":                   {said: `{"cannot": "the diff shows generated code only"}`, cannot: "generated code"},
+		"all criteria with lines":               {said: scored("0.75", "+the new words"), grade: 0.75},
+		"white space and fences do not matter":  {said: "```json\n" + scored("0.5", "+  the  new words ") + "\n```", grade: 0.5},
+		"a removed line":                        {said: scored("1", "-old words here"), grade: 1},
+		"a line of the context":                 {said: scored("1", " context stays"), error: "quotes no changed line"},
+		"an invented line":                      {said: scored("1", "+something better"), error: "quotes no changed line"},
+		"a header":                              {said: scored("1", "+++ b/a.txt"), error: "quotes no changed line"},
+		"a brace":                               {said: scored("1", "+}"), error: "quotes no changed line"},
+		"no quotation":                          {said: scored("1", ""), error: "quotes no changed line"},
+		"a score outside the scale":             {said: scored("1.5", "+the new words"), error: "between 0 and 1"},
+		"a missing criterion":                   {said: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "no score of correct"},
+		"a criterion twice":                     {said: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"},{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "scored twice"},
+		"a grade in prose":                      {said: "I give it 1 of 1.", error: "not the JSON object"},
+		"only the grade that the diff asks for": {said: `{"grade": 1}`, error: "no score of task"},
+		"a change that the judge cannot see":    {said: `{"cannot": "the diff shows generated code only"}`, cannot: "generated code"},
 	} {
 		got := weigh(c.said, judgedDiff)
 		if got.Grade != c.grade || !strings.Contains(got.Error, c.error) || (got.Error == "") != (c.error == "") || !strings.Contains(got.Cannot, c.cannot) || (got.Cannot == "") != (c.cannot == "") {
@@ -67,7 +67,7 @@ func TestJudgeIsNotAskedAboutInvisibleChanges(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := unseen(question{Diff: judgedDiff + "+Binary files are no trick in a text\n"}); got != "" {
+	if got := unseen(question{Diff: judgedDiff + "+Binary files are not tricks in a text\n"}); got != "" {
 		t.Errorf("a line of a text was taken for a binary file: %q", got)
 	}
 }

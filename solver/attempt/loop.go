@@ -23,7 +23,7 @@ type loopMonitor struct {
 	limits  policy.SeverityLimits
 	circles *policy.Circles
 	files   sampler
-	// trajectory counts calls; verify lists the repository's commands.
+	// trajectory counts calls; verify lists the verify commands.
 	trajectory policy.Trajectory
 	verify     []string
 	hollow     int             // consecutive broken answers without text or calls
@@ -81,7 +81,7 @@ func (l *loopMonitor) follow(tested bool, edits []policy.Edit) {
 	l.trajectory.FilesAfterTests = len(l.untested)
 }
 
-// session reads patches from the CLI's session file if stream and tree lack the edits. Read errors are ignored.
+// session reads edits from the CLI's session file if stream and files did not show them. It ignores read errors.
 func (l *loopMonitor) session(a agent.Adapter, home, dir, id string) {
 	seen := l.circles.Edits()
 	if !seen.Blind() {
@@ -132,7 +132,7 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 	for _, e := range d.Edits {
 		seen, ok := s.sample(e.Path)
 		switch {
-		case !ok && s.ran[e.Path]: // late event
+		case !ok && s.ran[e.Path]: // already counted for a command
 			s.ran[e.Path] = false
 			continue
 		case !ok:
@@ -221,8 +221,8 @@ func (s *sampler) shell(command string) []policy.Edit {
 // apart separates words in any layer of quoting.
 const apart = " \t\r\n'\"`;|&<>()[]{}=,:$\\"
 
-// named are the words of a command that may be files of the checkout, without redirection targets: a rewritten log
-// is no edit.
+// named returns a command's words that may be files of the checkout. It skips logs and temporary files, which commands
+// rewrite without editing.
 func (s *sampler) named(command string) []string {
 	command = strings.ReplaceAll(command, `\n`, " ")
 	var names []string
@@ -273,8 +273,8 @@ func (l *loopMonitor) event(e agent.Event, end context.CancelCauseFunc) {
 	}
 }
 
-// maxHollow is the number of broken answers in a row that ends an attempt. OpenCode asks without end if its provider sends
-// a page or an empty stream. The gateway's limit is the same.
+// maxHollow is the number of broken answers in a row that ends an attempt. OpenCode retries forever if its provider
+// sends an error page or an empty stream. The gateway's limit is the same.
 const maxHollow = 5
 
 // tests reports whether a call runs tests: the repository's, or a common test runner.

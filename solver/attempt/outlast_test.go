@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +17,7 @@ import (
 
 var errDown = errors.New("the database does not answer")
 
-// journal is a store that does not answer for a while. Meanwhile it appends nothing, or it appends and its answer is
-// lost.
+// journal is a store with an outage. During the outage it appends nothing, or it appends and loses the answer.
 type journal struct {
 	thread.Store
 	back       time.Time
@@ -61,20 +61,21 @@ func (j *journal) AppendLeased(_ context.Context, _ thread.Lease, b thread.Batch
 }
 
 func TestReceiptIsWrittenOnceAfterAnOutage(t *testing.T) {
-	for name, unanswered := range map[string]bool{"it does nothing meanwhile": false, "its answer is lost": true} {
+	for name, unanswered := range map[string]bool{"nothing is appended": false, "its answer is lost": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				j := &journal{back: began.Add(time.Minute), unanswered: unanswered}
-				told := 0
-				e := &Env{Store: j, Now: time.Now, OnReceipt: func(string, policy.Receipt) { told++ }}
+				reports := 0
+				e := &Env{Store: j, Now: time.Now, OnReceipt: func(string, policy.Receipt) { reports++ }}
 				ctx, h := lease.Hold(t.Context(), j, thread.Lease{}, time.Now(), time.Now)
 				limited := policy.Receipt{N: 1, Ending: policy.UsageLimit, Outcome: policy.Outcome(policy.UsageLimit), Limit: &policy.Limit{Kind: "usage_limit"}}
 				if err := (&Attempt{Config: &config.Server{}, Env: e, Lease: h, Started: thread.Started{N: 1, Account: "main", Began: began}, Receipt: limited}).Finish(ctx); err != nil {
 					t.Fatal(err)
 				}
-				if len(j.events) != 1 || j.breaker.Claim.Consecutive != 1 || told != 1 || !j.events[0].At.Equal(began) {
-					t.Errorf("events %+v, breaker %+v, told %d times; want one of each, of when the agent ended", j.events, j.breaker, told)
+				got := []int{len(j.events), j.breaker.Claim.Consecutive, reports}
+				if !slices.Equal(got, []int{1, 1, 1}) || !j.events[0].At.Equal(began) {
+					t.Errorf("events %+v, breaker %+v, %d reports; want one of each, with the time of the agent's end", j.events, j.breaker, reports)
 				}
 				h.Release(nil)
 			})
@@ -97,7 +98,7 @@ func TestStoppingProcessWaitsSecondsForTheDatabase(t *testing.T) {
 	})
 }
 
-// silent is a store that never answers reads and notes, like a connection whose other end is gone.
+// silent is a store that never answers reads and notes, like a connection without a peer.
 type silent struct{ thread.Store }
 
 func (silent) Events(ctx context.Context, _ thread.ID, _ int64) ([]thread.Event, error) {

@@ -12,8 +12,8 @@ import (
 // Limits of one attempt, from the fetch to the push: git processes that Pawl starts, and those that talk to the git
 // server. The attempt waits for each of them.
 const (
-	mostProcesses     = 26 // and one for the version, when the server starts
-	mostConversations = 4  // the fetch, that of the tags every ten minutes, the question for the default branch, the push
+	mostProcesses     = 26 // plus one for the version when the server starts
+	mostConversations = 4  // the fetch, the fetch of tags every ten minutes, the request for the default branch, the push
 )
 
 func TestAttemptStartsFewGitProcesses(t *testing.T) {
@@ -22,7 +22,7 @@ func TestAttemptStartsFewGitProcesses(t *testing.T) {
 	s.agent("echo two >> a.txt\n", "")
 
 	s.hold(1)
-	commands() // what it took to get here
+	commands() // drop the processes so far
 	for _, name := range []string{"the first attempt", "an attempt on a branch that exists"} {
 		if r := s.attempt(1); !r.Pushed || len(r.Verify) != 1 || !r.Verify[0].Passed {
 			t.Fatalf("%s: %+v, want it verified and pushed", name, r)

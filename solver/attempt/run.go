@@ -8,12 +8,12 @@ import (
 	"io"
 	"maps"
 	"net"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
@@ -43,14 +43,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	}
 	endNotes := c.keepNoting(run, cancel)
 	c.Receipt.Transcript = filepath.Join(c.Env.attemptDir(c.Thread, c.N), transcriptFile)
-	report, cause, err := c.runTwice(run, cancel)
-	ended := cause == nil && err == nil
-	if ended {
-		c.readSession(&report)
-	}
-	if report.SessionID != "" { // also after a cut-off, since the agent may have posted
-		c.readAuthored(report.SessionID)
-	}
+	report, cause, err := c.runSteered(run, cancel)
 	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil { // plain text is the answer
 		report.FinalMessage = render.Tail(report.Printed(), maxAnswer)
 	}
@@ -86,7 +79,7 @@ func (c *checkout) readSession(report *agent.Report) {
 		c.Log.Info().Err(err).Msg("the agent's session file was not read")
 	} else {
 		report.Refine(session, c.Env.Now())
-		c.models.claimed = session.Windows
+		c.models.claimed.add(session.Windows)
 	}
 	dir, _ := c.Env.inside(c.ws.Dir, home)
 	c.monitor.session(c.adapter, home, dir, report.SessionID)
@@ -110,7 +103,8 @@ func (c *checkout) cutOff(early cut) {
 func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_ agent.Report, cause, err error) {
 	spec, refused, err := c.spec(run)
 	if err != nil {
-		return agent.Report{}, nil, err
+		cause, err = endedBy(run, err)
+		return agent.Report{}, cause, err
 	}
 	if refused != nil {
 		return notStarted(refused), nil, nil
@@ -124,12 +118,13 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
-	out, err := os.OpenFile(c.Receipt.Transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	out, room, err := c.openTranscript()
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
 	defer out.Close()
-	run, endWatch := c.Watch(run)
+	steered := make(chan struct{})
+	run, endWatch := c.watch(run, sync.OnceFunc(func() { close(steered) }))
 	defer endWatch()
 	transcript := io.Writer(out)
 	if c.adapter.Parse == nil {
@@ -142,7 +137,13 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	walled := c.restrictNetwork(&spec, c.models.session.Load(), hosts, "network.agent")
 	defer func() {
 		t := walled()
-		c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = t.Refused, t.Sent, t.Received
+		c.Receipt.Sent += t.Sent
+		c.Receipt.Received += t.Received
+		for _, host := range t.Refused {
+			if !slices.Contains(c.Receipt.RefusedHosts, host) {
+				c.Receipt.RefusedHosts = append(c.Receipt.RefusedHosts, host)
+			}
+		}
 	}()
 	proc, err := c.Env.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {
@@ -155,14 +156,16 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	dir, _ := c.Env.inside(c.ws.Dir, "")
 	show := c.shows()
 	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
-		Dir: dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
-		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Env.Now, Alive: func(tell func()) { c.models.living.Store(tell) },
+		Dir: dir, Total: b.Timeout, Before: c.steering.before.Duration, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
+		Interrupt: steered, InterruptWait: steerWait,
+		Transcript: transcript, MaxTranscript: room, Now: c.Env.Now, Alive: func(tell func()) { c.models.living.Store(tell) },
 		OnCall:  func(call agent.Call) { c.monitor.call(call, cancel) },
 		OnPrint: func(line string) { show(agent.Event{Kind: agent.Message, Text: line}) },
 		OnEvent: func(e agent.Event) {
 			show(e)
 			c.monitor.event(e, cancel)
 			c.models.event(e)
+			c.models.claimed.add(e.Windows)
 			c.authored(run, e.Authored, executed(e))
 		},
 	})
@@ -199,7 +202,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	}
 	dir, at := c.Env.inside(c.ws.Dir, home)
 	request := agent.Request{
-		Prompt: c.Prompt, Dir: dir, Home: at, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env, c.footing.image),
+		Prompt: c.prompt(), Dir: dir, Home: at, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env, c.footing.image),
 		Endpoint: c.models.endpoint, TestTool: tool, Attempt: c.N, Thread: c.Thread.String(), Rung: strconv.Itoa(c.Decision.Rung),
 	}
 	for _, name := range c.Pictures {
@@ -208,7 +211,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	cmd, err := c.adapter.Command(request)
 	if errors.Is(err, agent.ErrSession) {
 		c.Log.Warn().Err(err).Msg("the session has no id to continue it; the agent starts a new one")
-		request.Session = ""
+		request.Session, request.Prompt = "", c.Prompt
 		cmd, err = c.adapter.Command(request)
 	}
 	if err != nil {

@@ -80,16 +80,16 @@ var ofProvider = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.O
 // seen corrects the ending by the last main answer. Limits that only the agent printed count as a crash and do not
 // limit the account.
 func seen(r *policy.Receipt, last gateway.Last) {
-	said := r.Ending
+	ending := r.Ending
 	r.Limit = nil
 	switch {
-	case outweighs(last, said):
+	case outweighs(last, ending):
 		r.Ending = last.Ending
-	case slices.Contains(ofProvider, said):
+	case slices.Contains(ofProvider, ending):
 		r.Ending = policy.Crashed
 	}
-	if r.Ending != said {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", render.Spaced(said), last.Why))
+	if r.Ending != ending {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", render.Spaced(ending), last.Why))
 	}
 }
 
@@ -97,11 +97,11 @@ func seen(r *policy.Receipt, last gateway.Last) {
 var ofPawl = []policy.Ending{policy.TimedOut, policy.Killed, policy.Misconfigured}
 
 // outweighs reports whether the last main answer overrides the agent's output.
-func outweighs(last gateway.Last, said policy.Ending) bool {
-	if slices.Contains(ofPawl, said) {
+func outweighs(last gateway.Last, ending policy.Ending) bool {
+	if slices.Contains(ofPawl, ending) {
 		return false
 	}
-	completed := said == policy.Completed
+	completed := ending == policy.Completed
 	switch last.Ending {
 	case policy.CutOff, policy.NoAnswer:
 		return !completed || !last.Empty
@@ -115,8 +115,8 @@ func outweighs(last gateway.Last, said policy.Ending) bool {
 // refused records a limit without a later answer. The limit overrides the agent's ending unless the agent completed.
 // Limits of the account count in either case.
 func refused(r *policy.Receipt, seen *policy.Limit) {
-	said := r.Ending
-	if said == policy.Completed {
+	ending := r.Ending
+	if ending == policy.Completed {
 		if !ofAccount(seen.Kind) {
 			r.Limit = nil
 			return
@@ -125,7 +125,7 @@ func refused(r *policy.Receipt, seen *policy.Limit) {
 		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not report: "+seen.Message)
 		return
 	}
-	if said != seen.Kind {
+	if ending != seen.Kind {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", render.Spaced(seen.Kind), seen.Message))
 	}
 	r.Limit, r.Ending = seen, seen.Kind

@@ -68,7 +68,7 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 	return d, nil
 }
 
-// errNotKept ends the build of a layer without content.
+// errNotKept abandons a layer because the disk is full or a verify command cannot work.
 var errNotKept = errors.New("nothing is kept")
 
 // lay builds the layer of attempts and verifications if needed and sets Ground.Layer. A failed setup repeats only
@@ -106,7 +106,7 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 
 func (c *checkout) setsUp() bool { return len(c.Ground.Effective.Environment.Setup) > 0 }
 
-// buildLayer builds a missing layer. Without a setup, none is needed after the base was verified.
+// buildLayer builds a missing layer. Without a setup, errors do not matter once the base was verified.
 func (c *checkout) buildLayer(ctx context.Context, at, key string) error {
 	err := c.Env.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) {
 		return c.build(ctx, at, key, dir)
@@ -144,11 +144,11 @@ func (c *checkout) useLayer(key string) (*thread.Decided, error) {
 }
 
 func stopped(err error) bool {
-	ends := []error{errStopped, errClosed, ErrRevoked}
+	ends := []error{errStopped, errClosed, errMoved, ErrRevoked}
 	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
-// repeats reports whether a user asked to repeat a failed setup. On a local folder every start asks.
+// repeats reports whether a user asked to repeat a failed setup. In a local folder, every start is such a request.
 func (c *checkout) repeats(l ground.Layer) bool {
 	if l.Failed == nil {
 		return false
@@ -192,7 +192,7 @@ type files struct {
 	deciding, root []string
 }
 
-// list caches the last listed commit.
+// list returns a commit's files and caches the last result.
 func (g *Ground) list(ctx context.Context, commit string) (files, error) {
 	if g.listed.commit == commit {
 		return g.listed, nil
@@ -266,7 +266,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	return r, nil
 }
 
-// layOut runs the setup with the layer's folders outside of HOME and the work tree.
+// layOut mounts the layer's absolute paths and runs the setup.
 func (t *trial) layOut(ctx context.Context, r ground.Record, dir string) (ground.Record, error) {
 	e := t.c.Ground.Effective.Environment
 	for _, p := range e.Paths {
@@ -292,7 +292,7 @@ func anyTouches(paths []string, file string) bool {
 	})
 }
 
-// moveIgnored moves ignored files of the work tree into a layer and keeps existing ones.
+// moveIgnored moves wanted ignored files of the work tree into a layer unless the layer has them.
 func (t *trial) moveIgnored(ctx context.Context, dir string, wanted func(file string) bool) error {
 	files, err := t.ws.Ignored(ctx)
 	for _, file := range files {
@@ -338,11 +338,11 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 			continue
 		}
 		c.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
-		said := secret.New(c.Env.secrets(c.Config, c.Thread, 0, config.Backend{})).Redact(kept.Lines())
+		output := secret.New(c.Env.secrets(c.Config, c.Thread, 0, config.Backend{})).Redact(kept.Lines())
 		return &ground.Failure{
 			Command: command,
 			Result:  result,
-			Output:  said,
+			Output:  output,
 			Thread:  c.Thread.String(),
 			Seen:    c.State.Seq,
 		}, nil

@@ -17,7 +17,7 @@ func TestOnlyStepsUseIsSummed(t *testing.T) {
 		{Kind: agent.Message, Text: "Done."},
 		{Kind: agent.StepEnded, Step: true, Tokens: &policy.Tokens{Input: 200, Output: 3}},
 		{Kind: agent.StepEnded, Step: true, Cost: cents(50)},
-		{Kind: agent.Finished, Tokens: &policy.Tokens{Input: 9000}, Cost: cents(900)}, // of the session, which may have begun before
+		{Kind: agent.Finished, Tokens: &policy.Tokens{Input: 9000}, Cost: cents(900)}, // the session's use, which may include earlier attempts
 	} {
 		all.event(e)
 	}

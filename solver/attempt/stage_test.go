@@ -35,7 +35,7 @@ type stage struct {
 	env          *Env
 	holders      map[int]*lease.Holder // by the number of the issue
 	done         map[int]int           // attempts of each issue
-	ground       *Ground               // of the newest attempt
+	ground       *Ground               // the newest attempt's
 }
 
 func newStage(t *testing.T, files map[string]string) *stage {
@@ -96,7 +96,7 @@ func (s *stage) agent(script, more string) {
 	s.yaml += "backends: [{name: mine, kind: command, argv: [" + strconv.Quote(path) + "]" + fields + "}]\n" + keys
 }
 
-// provider connects agents to a fake model provider, which plays a scenario in a protocol.
+// provider connects agents to a fake model provider that plays a scenario in a protocol.
 func (s *stage) provider(protocol, scenario string) *fakeprovider.Server {
 	s.t.Helper()
 	p, err := fakeprovider.Start(fakeprovider.Options{Key: "sk-of-the-provider"})
@@ -134,7 +134,7 @@ func (s *stage) attempt(issue int) policy.Receipt {
 	return a.Receipt
 }
 
-// tried returns the issue's next attempt, or why none can run.
+// tried returns the issue's next attempt, or the reason why none can run.
 func (s *stage) tried(issue int) (*Attempt, *thread.Decided) {
 	s.t.Helper()
 	text := s.yaml
@@ -176,7 +176,7 @@ func (s *stage) tried(issue int) (*Attempt, *thread.Decided) {
 
 func branchOf(issue int) string { return fmt.Sprintf("pawl/issue-%d", issue) }
 
-// left returns the content of a file in $CTRL, or empty.
+// left returns the content of a file in $CTRL, or "".
 func (s *stage) left(name string) string {
 	b, _ := os.ReadFile(filepath.Join(s.ctrl, name))
 	return string(b)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ func (e *Env) Begin(t thread.ID, s thread.State, d policy.Decision, g *Ground) t
 	return start
 }
 
-// BackendNamed returns the named backend, or zero.
+// BackendNamed returns the named backend, or the zero value.
 func BackendNamed(all []config.Backend, name string) config.Backend {
 	i := slices.IndexFunc(all, func(b config.Backend) bool { return b.Name == name })
 	if i < 0 {
@@ -68,8 +69,8 @@ func effort(b config.Backend, d policy.Decision) string {
 	return b.Effort
 }
 
-// session returns the session to continue and the reason. Without the session's files, as on another node, a new one
-// starts.
+// session returns the session to continue and the reason. Without the session's files, as on another node, a new
+// session starts.
 func (e *Env) session(t thread.ID, s thread.State, d policy.Decision, g *Ground) (id, why string) {
 	if d.Purpose != policy.ToChange || homeless(s, g) {
 		return "", ""
@@ -144,7 +145,7 @@ func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, context st
 	}
 	b.section("Title", feedback.Title(s.Snapshot.Title), maxRemark)
 	b.section("Description", feedback.Content(s.Snapshot.Body), maxBody)
-	b.section("The plan, which people said to work by", a.Plan, maxBody)
+	b.section("The plan that users told you to follow", a.Plan, maxBody)
 	for _, r := range s.Work(d.Purpose) {
 		b.section(titleOf(r), feedback.Visible(r.Text), maxRemark)
 	}
@@ -195,6 +196,9 @@ func titleOf(r thread.Request) string {
 		return "Failing checks on the last commit"
 	}
 	title := fmt.Sprintf("%s by %s", r.Source, r.By.Login)
+	if r.Source == policy.FromButton {
+		title = "Text from Pawl's page by " + r.By.Login
+	}
 	if r.SHA != "" {
 		title += fmt.Sprintf(", said of commit %.10s", r.SHA)
 	}
@@ -219,8 +223,11 @@ func offersTests(e config.Effective) bool { return e.Policy.Ladder.RunTestsTool 
 
 const bar = "================================================================"
 
+// longRule matches equal signs that could imitate the bar, also after text next to them was removed.
+var longRule = regexp.MustCompile(`={8,}`)
+
 func (b *promptText) section(title, text string, limit int) {
-	text = strings.TrimSpace(strings.ReplaceAll(text, bar, "="))
+	text = strings.TrimSpace(longRule.ReplaceAllString(text, "======="))
 	if text == "" {
 		return
 	}
@@ -263,7 +270,7 @@ func (b *promptText) said(last policy.Receipt) {
 		b.section("The last attempt declined the task", last.Declined, maxRemark)
 	}
 	if last.Outcome == policy.Asked {
-		b.section("The last attempt asked; what people said since is above", last.Question, maxRemark)
+		b.section("The question of the last attempt; users answered above", last.Question, maxRemark)
 	}
 	if last.Outcome == policy.HasSecret {
 		b.section("The last attempt was not committed, since it holds what looks like secrets", policy.Named(last.Leaks), maxRemark)
@@ -279,7 +286,7 @@ func (b *promptText) stillFailing(last policy.Receipt) {
 func (b *promptText) answered(attempts []thread.Attempt) {
 	for _, a := range slices.Backward(attempts) {
 		if o := a.Receipt.Outcome; o == policy.Answered || o == policy.Planned {
-			b.section("The last answer or plan that you gave; what people said since is above", a.Receipt.Final, maxRemark)
+			b.section("Your last answer or plan; later comments of users are above", a.Receipt.Final, maxRemark)
 			return
 		}
 	}
@@ -366,7 +373,7 @@ func Subject(s thread.State, t thread.ID, r policy.Receipt, max int) render.Titl
 		return render.Subject(title, max)
 	}
 	work := s.Task(t)
-	work.Title, work.Paths = title, nil // a named file need not change
+	work.Title, work.Paths = title, nil // a file that the task names may stay unchanged
 	return render.Subject(policy.Conventional(title, work.Context().Category), max)
 }
 

@@ -29,7 +29,7 @@ type Transcript struct {
 	clean   func(string) string
 }
 
-// LogLine is one output entry. Kind is says, calls, fails, notes or ends; plain output has none.
+// LogLine is one output entry. Kind is says, calls, fails, notes or ends; plain output has no kind.
 type LogLine struct {
 	Kind string `json:"kind,omitempty"`
 	Text string `json:"text"`
@@ -38,7 +38,7 @@ type LogLine struct {
 // Calls marks tool calls.
 const Calls = "calls"
 
-// ErrNoTranscript means that another server ran the attempt or that its output was cleaned.
+// ErrNoTranscript means that another server ran the attempt or that its output was removed.
 var ErrNoTranscript = errors.New("the log is on the server that ran the attempt, or was cleaned away")
 
 // OpenTranscript opens an attempt's output. The caller closes it.

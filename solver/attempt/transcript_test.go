@@ -65,7 +65,7 @@ func TestLongLogIsReadFromItsEnd(t *testing.T) {
 	if err != nil || len(got) < 200 || len(got) > 2000 || !strings.HasPrefix(got[len(got)-1].Text, "line 49999 ") {
 		t.Fatalf("%d lines (%v)", len(got), err)
 	}
-	for from > 0 { // as one scrolls up
+	for from > 0 { // as when a user scrolls up
 		var part []attempt.LogLine
 		if part, from, err = log.Before(from, 200); err != nil || len(part) == 0 {
 			t.Fatalf("%d lines before %d: %v", len(part), from, err)
@@ -73,7 +73,7 @@ func TestLongLogIsReadFromItsEnd(t *testing.T) {
 		got = append(part, got...)
 	}
 	if len(got) != lines || !slices.IsSortedFunc(got, func(a, b attempt.LogLine) int { return number(a) - number(b) }) {
-		t.Errorf("%d lines, or not in their order, want each of %d once", len(got), lines)
+		t.Errorf("%d lines, or another order; want each of %d once", len(got), lines)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestLogShowsActionsWithoutSecrets(t *testing.T) {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	if end != int64(len(printed)) {
-		t.Errorf("it goes on at %d, want %d: after the last whole line", end, len(printed))
+		t.Errorf("the next read starts at %d, want %d, after the last complete line", end, len(printed))
 	}
 	var raw strings.Builder
 	if _, err := log.WriteTo(&raw); err != nil || strings.Contains(raw.String(), "sesame") || strings.Contains(raw.String(), "ghp_") || !strings.Contains(raw.String(), `"type":"thread.started"`) {
@@ -119,7 +119,7 @@ func TestCallIsShownByItsMainArgument(t *testing.T) {
 	}
 }
 
-func TestUnendedLineIsRead(t *testing.T) {
+func TestUnterminatedLineIsRead(t *testing.T) {
 	log := transcript(t, config.Command, strings.Repeat("x", 3<<20)+"\nlast")
 	end, err := log.Size()
 	if err != nil {

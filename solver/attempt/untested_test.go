@@ -16,14 +16,14 @@ func TestFilesEditedAfterTheLastTestRunAreCounted(t *testing.T) {
 		calls []agent.Call
 		want  policy.Trajectory
 	}{
-		"no test run":           {[]agent.Call{changes("a.go"), looks}, policy.Trajectory{}},
-		"edits before it only":  {[]agent.Call{changes("a.go"), tests, looks}, policy.Trajectory{TestRuns: 1}},
-		"two files after it":    {[]agent.Call{tests, changes("a.go"), changes("b.go"), changes("a.go")}, policy.Trajectory{TestRuns: 1, FilesAfterTests: 2}},
-		"and then tested again": {[]agent.Call{tests, changes("a.go"), tests}, policy.Trajectory{TestRuns: 2}},
+		"no test run":                  {[]agent.Call{changes("a.go"), looks}, policy.Trajectory{}},
+		"edits before it only":         {[]agent.Call{changes("a.go"), tests, looks}, policy.Trajectory{TestRuns: 1}},
+		"two files after it":           {[]agent.Call{tests, changes("a.go"), changes("b.go"), changes("a.go")}, policy.Trajectory{TestRuns: 1, FilesAfterTests: 2}},
+		"edits that were tested again": {[]agent.Call{tests, changes("a.go"), tests}, policy.Trajectory{TestRuns: 2}},
 	} {
 		_, l := watchedFolder(t)
 		for _, call := range tc.calls {
-			l.call(call, func(error) { t.Error("it was ended") })
+			l.call(call, func(error) { t.Error("the agent was killed") })
 		}
 		if l.trajectory != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, l.trajectory, tc.want)

@@ -195,8 +195,8 @@ func (b *promptText) conflicts(g *Ground) {
 			if len(side.said) > 0 {
 				fmt.Fprintf(&list, "  on %s:\n", side.name)
 			}
-			for _, said := range side.said {
-				fmt.Fprintf(&list, "  > %s\n", render.Line(said, maxSubject*2))
+			for _, subject := range side.said {
+				fmt.Fprintf(&list, "  > %s\n", render.Line(subject, maxSubject*2))
 			}
 		}
 	}

@@ -30,8 +30,8 @@ const (
 	verifyOutput  = 64 << 10
 )
 
-// Verify runs the verify commands and the test evidence before the push. The commands come from the default branch;
-// the code comes from the agent. An external end returns its cause.
+// Verify runs the verify commands and the test evidence before the push. The commands come from the default branch; the
+// code comes from the agent. If something else ends the attempt, Verify returns the cause.
 func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error) {
 	if len(c.Ground.Effective.Verify) == 0 {
 		return nil, nil
@@ -53,8 +53,8 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	return all, err
 }
 
-// verify runs the commands until one fails, and compares with the base. It repeats a failing command once. Each result
-// records at.
+// verify runs the commands until one fails, and compares with the base. It repeats a failing command once. Each
+// result's At is at.
 func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Verified, error) {
 	return testreport.Verify(c.Ground.Effective.Verify, c.Ground.Before, func() (testreport.Trial, error) {
 		t, err := c.trial(ctx, commit, c.Ground.Layer.Key)
@@ -152,8 +152,8 @@ type program struct {
 	apart bool
 }
 
-// inSandbox runs a program and returns its report and refused hosts. out receives standard output. An external end
-// returns its cause.
+// inSandbox runs a program and returns its report and refused hosts. out receives standard output. If something else
+// ends the attempt, it returns the cause.
 func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (report agent.Report, refused []string, err error) {
 	run, end := t.c.Watch(ctx)
 	defer end()
@@ -270,16 +270,16 @@ func (c *checkout) askProgram(ctx context.Context, q question) (*policy.Judged, 
 		return nil, fmt.Errorf("judge: %w", err)
 	}
 	noteRefused(&c.Receipt, refused, "network.judge")
-	said := printed.Lines()
+	output := printed.Lines()
 	name := filepath.Base(l.Judge[0])
 	if report.Killed {
 		return &policy.Judged{Error: fmt.Sprintf("%s did not answer within %s", name, l.JudgeTimeout)}, nil
 	}
 	if !succeeded(report) {
-		why := agent.Shorten(oneLine(report.Stderr+" "+said), 300)
+		why := agent.Shorten(oneLine(report.Stderr+" "+output), 300)
 		return &policy.Judged{Error: fmt.Sprintf("%s ended with exit code %d: %s", name, report.Exit.Code, why)}, nil
 	}
-	return verdict(name, said), nil
+	return verdict(name, output), nil
 }
 
 func succeeded(r agent.Report) bool {
@@ -290,8 +290,8 @@ func succeeded(r agent.Report) bool {
 }
 
 // verdict parses the last line that is a JSON object with a grade.
-func verdict(name, said string) *policy.Judged {
-	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(said), "\n")) {
+func verdict(name, output string) *policy.Judged {
+	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(output), "\n")) {
 		var answer struct {
 			Grade  *float64 `json:"grade"`
 			Reason string   `json:"reason"`

@@ -2,7 +2,10 @@ package attempt
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +24,11 @@ const watchInterval = 500 * time.Millisecond
 // Watch returns the context of a running attempt, which ends when a user stops it or the thread closes. Watch also
 // attends to new events. The caller must call end, which waits for Watch's goroutines.
 func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
+	return a.watch(ctx, nil)
+}
+
+// watch is Watch for a running agent: it calls steer when a user's text waits for the agent.
+func (a *Attempt) watch(ctx context.Context, steer func()) (run context.Context, end func()) {
 	run, cancel := context.WithCancelCause(ctx)
 	seen := a.Seen
 	if _, _, why := a.look(run, seen); why != nil {
@@ -31,14 +39,17 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 	// A stop must not wait for GitHub.
 	var attending sync.Mutex
 	work.Go(a.guarded(cancel, func() {
-		wanted := false
+		wanted, unread := false, false
 		for wait.For(run, watchInterval) == nil {
 			last, asked, why := a.look(run, seen)
 			if why != nil {
 				cancel(why)
 				return
 			}
-			seen, wanted = last, wanted || asked
+			seen, wanted, unread = last, wanted || asked, unread || asked
+			if unread && steer != nil {
+				unread = !a.noticeSteers(run, steer)
+			}
 			if wanted && attending.TryLock() {
 				wanted = false
 				work.Go(a.guarded(cancel, func() { defer attending.Unlock(); a.Attend(run) }))
@@ -85,8 +96,19 @@ func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bo
 		why = errStopped
 	case probe.Closed != "":
 		why = errClosed
+	case a.Decision.Round > 0 && slices.ContainsFunc(events, a.moves):
+		why = errMoved
 	}
 	return seen, wanted, why
+}
+
+// moves reports whether anyone but Pawl moved the branch.
+func (a *Attempt) moves(e thread.Event) bool {
+	var c thread.Change
+	if e.Kind != thread.KindThread || json.Unmarshal(e.Data, &c) != nil {
+		return false // a.meanwhile logs unreadable events
+	}
+	return c.What == "head_moved" && !strings.EqualFold(c.By, a.Author)
 }
 
 // meanwhile folds only the events during the attempt.

@@ -33,6 +33,9 @@ func (l *windowLog) begin(known []policy.Meter) {
 func (l *windowLog) add(windows []policy.Window) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.last == nil {
+		l.first, l.last = map[string]policy.Window{}, map[string]policy.Window{}
+	}
 	for _, w := range windows {
 		if earlier, known := l.first[w.Name]; !known || !sameWindow(earlier, w) {
 			l.first[w.Name] = w
@@ -78,7 +81,7 @@ func (l *windowLog) used() ([]policy.Window, map[string]float64) {
 	return l.latest(), shares
 }
 
-// beginWindows reads what is known of the account's windows. Without it, an attempt's use counts from its first answer.
+// beginWindows reads the account's known windows. Without them, use counts from the attempt's first answer.
 func (c *checkout) beginWindows(ctx context.Context) {
 	meters, err := c.Env.Store.Meters(ctx)
 	if err != nil {
@@ -92,13 +95,13 @@ func (c *checkout) noteWindows(ctx context.Context) {
 	c.putReading(ctx, thread.Reading{Windows: c.models.windows.take()})
 }
 
-// endWindows stores the last readings and what the attempt used. CLIs that sign in themselves have readings only in
-// their session files.
+// endWindows stores the last readings and the attempt's share. CLIs that sign in themselves report readings only in
+// their output or session files.
 func (c *checkout) endWindows(ctx context.Context) {
 	windows, used := c.models.windows.used()
 	c.putReading(ctx, thread.Reading{Windows: windows, Used: used})
 	if c.backend().Provider == "" {
-		c.putReading(ctx, thread.Reading{Windows: c.models.claimed, Claimed: c.Thread.String()})
+		c.putReading(ctx, thread.Reading{Windows: c.models.claimed.take(), Claimed: c.Thread.String()})
 	}
 }
 

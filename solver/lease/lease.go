@@ -147,8 +147,8 @@ const (
 // StopTime limits the last writes of a stopping process, within its 30 s to exit.
 const StopTime = 5 * time.Second
 
-// Patient switches between an attempt's and a step's patience.
-func (h *Holder) Patient(on bool) { h.patient.Store(on) }
+// Patient switches between an attempt's and a step's patience. It returns whether the attempt's applied before.
+func (h *Holder) Patient(on bool) (before bool) { return h.patient.Swap(on) }
 
 func (h *Holder) patience() time.Duration {
 	if h.patient.Load() {
@@ -157,8 +157,8 @@ func (h *Holder) patience() time.Duration {
 	return stepPatience
 }
 
-// Outlast calls do. During an attempt it retries do for attemptPatience while the store is down; earlier calls may
-// have had their effect.
+// Outlast calls do. During an attempt it retries do for attemptPatience while the store is down; earlier calls may have
+// taken effect.
 func (h *Holder) Outlast(ctx context.Context, do func(context.Context) error) error {
 	if h.patience() == stepPatience {
 		return do(ctx)

@@ -34,26 +34,26 @@ func (l *leases) Renew(_ context.Context, lease thread.Lease) (thread.Lease, err
 
 func (l *leases) Release(context.Context, thread.Lease, thread.Retry) error { return nil }
 
-// paused returns a holder whose heartbeat stopped for a while, like a process that was suspended and continues with
-// another goroutine first.
+// paused returns a holder whose heartbeat stopped for a while, like a suspended process in which another goroutine
+// continues first.
 func paused(ctx context.Context, s thread.Store, d time.Duration) (context.Context, *Holder) {
 	inner, cancel := context.WithCancelCause(ctx)
 	return inner, &Holder{store: s, now: time.Now, cancel: cancel, known: time.Now().Add(-d)}
 }
 
-func TestHolderStoppedPastItsLeaseSendsNothing(t *testing.T) {
+func TestHolderPausedBeyondItsLeaseSendsNothing(t *testing.T) {
 	s := &leases{}
 	s.taken.Store(true)
 	ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
 	if err := h.Confirm(ctx); !errors.Is(err, thread.ErrLeaseLost) {
-		t.Errorf("confirm: %v, want that the lease was lost", err)
+		t.Errorf("confirm: %v, want a lost lease", err)
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, thread.ErrLeaseLost) {
-		t.Errorf("the step goes on (%v)", cause)
+		t.Errorf("the step continues (%v)", cause)
 	}
 }
 
-func TestStoppedHolderWithItsLeaseContinues(t *testing.T) {
+func TestPausedHolderWithItsLeaseContinues(t *testing.T) {
 	s := &leases{}
 	ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
 	for range 2 {
@@ -62,7 +62,7 @@ func TestStoppedHolderWithItsLeaseContinues(t *testing.T) {
 		}
 	}
 	if n := s.renewals.Load(); n != 1 || ctx.Err() != nil {
-		t.Errorf("%d renewals, %v; want one, which the second act goes by", n, ctx.Err())
+		t.Errorf("%d renewals, %v; want one that also covers the second act", n, ctx.Err())
 	}
 }
 
@@ -71,7 +71,7 @@ func TestUnconfirmedLeaseSendsNothing(t *testing.T) {
 	s.down.Store(true)
 	ctx, h := paused(t.Context(), s, freshTime+time.Second)
 	if err := h.Confirm(ctx); !errors.Is(err, thread.ErrLeaseLost) || !errors.Is(err, errDown) {
-		t.Errorf("confirm: %v, want that nothing is sent because the database is down", err)
+		t.Errorf("confirm: %v, want the error of the unavailable database", err)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestSuspensionIsSeenByTheWallClock(t *testing.T) {
 	ctx, h := paused(t.Context(), s, 0)
 	h.known = h.known.Round(0).Add(-time.Minute) // the monotonic clock stood still
 	if err := h.Confirm(ctx); !errors.Is(err, thread.ErrLeaseLost) {
-		t.Errorf("confirm: %v, want that the lease was lost", err)
+		t.Errorf("confirm: %v, want a lost lease", err)
 	}
 }
 
@@ -94,14 +94,14 @@ func TestFreshLeaseNeedsNoRenewal(t *testing.T) {
 			synctest.Wait()
 			before := s.renewals.Load()
 			if err := h.Confirm(ctx); err != nil || s.renewals.Load() != before {
-				t.Fatalf("confirm: %v after %d renewals; want none of its own", err, s.renewals.Load()-before)
+				t.Fatalf("confirm: %v after %d renewals; want none by Confirm", err, s.renewals.Load()-before)
 			}
 		}
 		s.taken.Store(true)
 		time.Sleep(thread.HeartbeatTime)
 		synctest.Wait()
 		if !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
-			t.Error("the heartbeat did not notice that the lease is lost")
+			t.Error("the heartbeat did not notice the lost lease")
 		}
 		h.Release(nil)
 	})
@@ -120,7 +120,7 @@ func TestOutageOfTwoHeartbeatsEndsTheStep(t *testing.T) {
 		time.Sleep(thread.HeartbeatTime)
 		synctest.Wait()
 		if !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
-			t.Error("the step goes on without a lease")
+			t.Error("the step continues without a lease")
 		}
 		h.Release(nil)
 	})
@@ -152,8 +152,8 @@ func TestLongOutageOrTakeoverEndsTheAttempt(t *testing.T) {
 		taken bool
 		after time.Duration
 	}{
-		"stays away": {after: attemptPatience},
-		"was taken":  {taken: true, after: 0},
+		"is not back":    {after: attemptPatience},
+		"was taken over": {taken: true, after: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestLongOutageOrTakeoverEndsTheAttempt(t *testing.T) {
 				time.Sleep(2 * askAgain)
 				synctest.Wait()
 				if !errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
-					t.Errorf("the attempt goes on (%v)", context.Cause(ctx))
+					t.Errorf("the attempt continues (%v)", context.Cause(ctx))
 				}
 				h.Release(nil)
 			})
@@ -197,7 +197,7 @@ func TestAbandonedActEndsNoAttempt(t *testing.T) {
 		act, giveUp := context.WithTimeout(ctx, time.Second)
 		defer giveUp()
 		if err := h.Confirm(act); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, thread.ErrLeaseLost) || ctx.Err() != nil {
-			t.Errorf("confirm: %v, and the step: %v; want that only the act ends", err, ctx.Err())
+			t.Errorf("confirm: %v, and the step: %v; want only the act to end", err, ctx.Err())
 		}
 	})
 }

@@ -31,6 +31,7 @@ type RedCheck struct {
 	Class  feedback.Class `json:"class"`
 	Reason string         `json:"reason"`
 	URL    string         `json:"url,omitempty"`
+	Tests  []string       `json:"-"` // failing tests
 	// Update means that the base fixed the failure and the branch lacks the fix.
 	Update bool `json:"update,omitempty"`
 }
@@ -54,7 +55,11 @@ func (s *State) checked(f Feedback) {
 	result := CheckResult{CheckResult: c, SHA: f.SHA, At: f.At}
 	s.Checks = append(s.Checks, result)
 	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
-	if f.SHA == s.Head && s.red.SHA != s.Head {
+	if f.SHA != s.CheckedHead() {
+		return
+	}
+	s.Watch.changed = f.Seq
+	if s.red.SHA != f.SHA {
 		s.firstRed(result)
 	}
 }
@@ -109,7 +114,7 @@ func (r RedCheck) is(name, conclusion string) bool {
 
 func (r RedCheck) says() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
 
-// Red lists unclassified failures on Pawl's last pushed commit while it is the head. First is the time of the first
+// Red lists unclassified failures on CheckedHead. First is the time of the first
 // failure or of Pawl's last rerun, Last the time of the latest report.
 type Red struct {
 	Names       []string
@@ -117,11 +122,12 @@ type Red struct {
 }
 
 func (s State) Red() (red Red) {
-	if !s.headIsOurs() {
+	head := s.CheckedHead()
+	if head == "" {
 		return Red{}
 	}
 	for _, c := range s.Checks {
-		if c.SHA != s.Head {
+		if c.SHA != head {
 			continue
 		}
 		red.Last = c.At
@@ -132,18 +138,11 @@ func (s State) Red() (red Red) {
 	if len(red.Names) == 0 {
 		return red
 	}
-	if s.red.SHA == s.Head {
+	if s.red.SHA == head {
 		red.First = s.red.At
 	}
-	s.reran(&red)
+	s.reran(head, &red)
 	return red
-}
-
-func (s State) headIsOurs() bool {
-	if s.Head == "" {
-		return false
-	}
-	return s.Snapshot.HeadSHA == "" || s.Snapshot.HeadSHA == s.Head
 }
 
 func (red *Red) add(c CheckResult) {
@@ -156,16 +155,21 @@ func (red *Red) add(c CheckResult) {
 	}
 }
 
-func (s State) reran(red *Red) {
+func (s State) reran(head string, red *Red) {
+	if at := s.RerunAt(head); at.After(red.First) {
+		red.First = at
+		red.Last = policy.Later(red.Last, at)
+	}
+}
+
+// RerunAt is when Pawl last had failed jobs of a commit run again; zero for never.
+func (s State) RerunAt(head string) (at time.Time) {
 	for key, act := range s.Acts {
-		if !strings.HasPrefix(key, rerunKey) || act.SHA != s.Head {
-			continue
-		}
-		if act.Note == "" && act.At.After(red.First) {
-			red.First = act.At
-			red.Last = policy.Later(red.Last, act.At)
+		if strings.HasPrefix(key, rerunKey) && act.SHA == head && act.Note == "" {
+			at = policy.Later(at, act.At)
 		}
 	}
+	return at
 }
 
 // known reports whether a failure is classified. Classifications of failures by the commit or the base are permanent;
@@ -260,6 +264,18 @@ func (all Findings) On(sha string) (found []RedCheck) {
 	return found
 }
 
+// unfinished returns the findings without the failures that work caused on a commit: if that work ended without a push,
+// another look must find them again.
+func (all Findings) unfinished(sha string) (kept Findings) {
+	for _, k := range all {
+		if k.SHA == sha {
+			k.Checks = slices.DeleteFunc(slices.Clone(k.Checks), func(r RedCheck) bool { return r.Class == feedback.Ours })
+		}
+		kept = append(kept, k)
+	}
+	return kept
+}
+
 // Pin is a commit that the branch must still contain before an attempt begins. What describes it, after a comma.
 type Pin struct{ SHA, What string }
 
@@ -272,12 +288,30 @@ func (s State) Pins() (pins []Pin) {
 		}
 		pins = append(pins, p)
 	}
+	if s.BeginsRound() { // on any head that holds the start of the work to continue
+		if u := s.Unfinished; u != nil {
+			add(Pin{u.Base, "on which the round began"})
+		}
+		return pins
+	}
 	told := s.answeredRewrite()
 	for _, r := range changing(s.Pending()) {
 		add(r.pin(told))
 	}
 	add(s.pinOfLastChange())
 	return pins
+}
+
+// BeginsRound reports whether the next attempt is a round of a watch, or repeats one.
+func (s State) BeginsRound() bool {
+	pending := changing(s.Pending())
+	switch {
+	case !s.Watched(), slices.ContainsFunc(pending, func(r Request) bool { return !r.Watched }):
+		return false
+	case len(pending) > 0:
+		return true
+	}
+	return len(s.Attempts) > 0 && s.LastChange().Decision.Round > 0
 }
 
 // answeredRewrite returns the notice of a force-push that a user answered, or nil.

@@ -26,9 +26,11 @@ const (
 	KindAttemptStarted Kind = "attempt_started" // Started
 	KindAuthored       Kind = "authored"        // Authored
 	KindPublished      Kind = "published"       // Authored, by Pawl itself
+	KindSteered        Kind = "steered"         // Steered
 	KindAttemptEnded   Kind = "attempt_ended"   // policy.Receipt
 	KindUnfinished     Kind = "unfinished"      // Unfinished
 	KindChecked        Kind = "checked"         // Checked
+	KindWatched        Kind = "watched"         // Watched
 	KindActStarted     Kind = "act_started"     // Act
 	KindActDone        Kind = "act_done"        // Act
 	KindOperated       Kind = "operated"        // Operated, in a repository's or the server's log
@@ -73,6 +75,8 @@ type Feedback struct {
 	Mention bool   `json:"mention,omitempty"`
 	// Pin is the backend that a solve command or a label pawl:BACKEND names.
 	Pin string `json:"pin,omitempty"`
+	// Standing marks what the pull request had before the watch: a request by a label, or a review.
+	Standing bool `json:"standing,omitempty"`
 	// Severity grades a reviewer's remark (feedback.Severity); otherwise 0.
 	Severity int    `json:"severity,omitempty"`
 	Text     string `json:"text,omitempty"`
@@ -87,6 +91,8 @@ type Feedback struct {
 	Check      string `json:"check,omitempty"`
 	Conclusion string `json:"conclusion,omitempty"`
 	Outside    string `json:"outside,omitempty"` // why the work did not cause the failure, or empty
+	// Tests lists the failing tests of the checks.
+	Tests []string `json:"tests,omitempty"`
 	// Generation counts Pawl's own steps since the last user comment; Cause names the latest.
 	Generation int       `json:"generation,omitempty"`
 	Cause      string    `json:"cause,omitempty"`
@@ -118,11 +124,11 @@ func (f Feedback) Made() time.Time {
 type Change struct {
 	// What is one of thumbs_up, thumbs_down, closed, reopened, merged, pull_closed, pull_merged, pull_reopened,
 	// head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, approved, changes_requested,
-	// reverted, base_moved, seen (only a Snapshot).
+	// dismissed, reverted, base_moved, drafted, seen (only a Snapshot).
 	What   string    `json:"what"`
 	By     string    `json:"by,omitempty"`
 	Detail string    `json:"detail,omitempty"`
-	MadeAt time.Time `json:"made_at,omitzero"` // time of closing by GitHub, if known
+	MadeAt time.Time `json:"made_at,omitzero"` // the time of closing at GitHub, if known
 	// Number and URL name the thread's pull request.
 	Number   int      `json:"number,omitempty"`
 	URL      string   `json:"url,omitempty"`
@@ -195,6 +201,12 @@ type Started struct {
 	Repo     config.Repo     `json:"repo,omitzero"` // repository configuration of the attempt
 }
 
+// Steered logs that attempt N takes the texts of feedback Seqs, before its agent receives them.
+type Steered struct {
+	N    int     `json:"n"`
+	Seqs []int64 `json:"seqs"`
+}
+
 // Unfinished holds work that a stopped server left. A killed attempt ended with its own receipt. A handed-over
 // attempt (Times > 0) continues under its number or, with a Receipt, needs only its push.
 type Unfinished struct {
@@ -262,7 +274,7 @@ const (
 // UnfinishedRef names GitHub's reference to unfinished work.
 func UnfinishedRef(t ID) string { return fmt.Sprintf("refs/pawl/unfinished/%d", t.Number) }
 
-func PushKey(branch, sha string) string { return "push:" + branch + ":" + sha }
+func PushKey(branch, sha string) string { return pushKey + branch + ":" + sha }
 func CheckKey(name, sha string) string  { return "check:" + name + ":" + sha }
 func AnswerKey(seq int64) string        { return fmt.Sprint(commentKey, seq) }
 func ReactKey(seq int64) string         { return fmt.Sprintf("reaction:%d", seq) }
@@ -272,6 +284,7 @@ func GradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 
 const (
 	commentKey = "comment:"
+	pushKey    = "push:"
 	rerunKey   = "rerun:" // a workflow run; SHA is its commit
 	remarkKey  = "remark:%d:%d"
 )

@@ -35,7 +35,7 @@ func (r *Request) takenBy(n int) bool { return r.Taken == n && r.Withdrawn == ""
 // Pending returns feedback that no attempt has taken.
 func (s State) Pending() []Request { return s.takenBy(0) }
 
-// Fresh returns the pending feedback for the next decision: after the end of a run, only what came later. Deferred
+// Fresh returns the pending feedback for the next decision: after the end of a run, only later feedback. Deferred
 // feedback does not count.
 func (s State) Fresh() []Request {
 	over := s.over()
@@ -62,8 +62,11 @@ func ending(a policy.Action) bool {
 
 func (s State) Open() bool { return s.Run > 0 && !s.Ended }
 
-// Tracked reports whether Pawl works or has worked on the thread.
-func (s State) Tracked() bool { return s.Run > 0 }
+// Tracked reports whether Pawl listens on the thread: a user asked for work there, or its pull request is watched.
+func (s State) Tracked() bool { return s.Run > 0 && !s.onlyWatch || s.Watched() }
+
+// Worked reports whether Pawl has worked on the thread, or has watched its pull request.
+func (s State) Worked() bool { return s.Run > 0 || s.Watch.Rounds > 0 }
 
 // Facts returns policy's facts from the log. The caller adds limits, backends and verify commands.
 func (s State) Facts(now time.Time) policy.Facts {
@@ -75,6 +78,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 		fact, taken := s.Fact(a), s.takenBy(a.N)
 		fact.Typed = slices.ContainsFunc(taken, func(r Request) bool { return typed[r.Seq] })
+		fact.ByUser = slices.ContainsFunc(taken, func(r Request) bool { return r.fact(typed).ByUser() })
 		fact.Review = review(taken, typed)
 		f.Attempts = append(f.Attempts, fact)
 		if a.Seen < raised {
@@ -82,6 +86,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	f.Review = review(changing(s.Pending()), typed)
+	f.Watch, f.RedTests = s.watchFacts(typed), failingTests(s.Fresh())
 	f.SaidAgain = s.saidAgain(changing(s.Fresh()), len(s.Attempts)+1)
 	if u := s.Unfinished; u != nil {
 		f.Handover = policy.Handover{Times: u.Times, At: u.At}
@@ -93,20 +98,26 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Request{
-			Seq:        r.Seq,
-			At:         r.At,
-			Command:    r.Command,
-			By:         r.By.Login,
-			Source:     r.Source,
-			Generation: r.Generation,
-			Cause:      r.Cause,
-			Typed:      typed[r.Seq],
-			Bot:        r.By.Bot(),
-			Purpose:    r.Purpose,
-		})
+		f.Fresh = append(f.Fresh, r.fact(typed))
 	}
 	return f
+}
+
+func (r Request) fact(typed map[int64]bool) policy.Request {
+	return policy.Request{
+		Seq:        r.Seq,
+		At:         r.At,
+		Command:    r.Command,
+		By:         r.By.Login,
+		Source:     r.Source,
+		Generation: r.Generation,
+		Cause:      r.Cause,
+		Typed:      typed[r.Seq],
+		Bot:        r.By.Bot(),
+		Purpose:    r.Purpose,
+		Watched:    r.Watched,
+		Standing:   r.Standing,
+	}
 }
 
 // raised returns the event of the last /pawl raise, or 0. The log's order counts, since clocks differ.
@@ -124,7 +135,7 @@ func (s State) raised() int64 {
 
 func (s State) Fact(a Attempt) policy.Attempt {
 	r, taken := a.Receipt, s.takenBy(a.N)
-	r.N = a.N
+	r.N, r.Steered = a.N, policy.CountSteers(a.Steered)
 	return policy.Attempt{
 		Receipt:   r,
 		Decision:  a.Decision,
@@ -139,6 +150,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		GoesOn:    all(taken, Request.goesOn),
 		SaidAgain: s.saidAgain(taken, a.N),
 		ByChecks:  all(taken, Request.ofChecks),
+		RedTests:  failingTests(taken),
 	}
 }
 
@@ -161,8 +173,7 @@ var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.F
 // typed returns the events in which a user typed new words. Programs under a user's name do not count.
 func (s State) typed() map[int64]bool {
 	typed, before := map[int64]bool{}, saidBefore{texts: map[string]bool{}, words: map[string]bool{}, by: map[string][]feedback.Moment{}}
-	for i := range s.Feedback {
-		r := &s.Feedback[i]
+	for _, r := range s.spoken() {
 		typed[r.Seq] = before.typed(r) && r.Withdrawn == ""
 	}
 	return typed
@@ -274,7 +285,7 @@ func wordsOf(all []Request) string {
 	return strings.Join(parts, "\n")
 }
 
-// IsOwn reports whether the log has the comment as Pawl's. GitHub numbers each kind of object separately, so only
+// IsOwn reports whether the log records the comment as Pawl's. GitHub numbers each kind of object separately, so only
 // acts of the same kind count.
 func (s State) IsOwn(t Target) bool {
 	if t.Kind != "issue_comment" || t.ID == 0 {
@@ -297,8 +308,8 @@ func (s *State) NewName() (owner, name string, ok bool) {
 	return owner, name, ok
 }
 
-// ChecksOn returns the commit for check runs: the one with configuration errors, or the head. Before a push it is a
-// loop's kept work or the decision's commit.
+// ChecksOn returns the commit for check runs: the one with configuration errors, or the head. Without a head
+// it is the newest commit kept on a separate branch, else the last decision's commit.
 func (s State) ChecksOn() string {
 	if on := s.problemsOn(); on != "" {
 		return on
@@ -326,15 +337,10 @@ func (s State) problemsOn() string {
 	return d.Problems[0].SHA
 }
 
-// Work returns what an attempt for a purpose must do: everything since the last attempt that answered it. A request
-// to answer again refers to the last question.
+// Work returns what an attempt for a purpose must do: the purpose's requests since the last attempt that completed
+// one. For an answer or a plan without a new command, Work also returns the last command.
 func (s State) Work(p policy.Purpose) []Request {
-	answered := 0
-	for _, a := range s.Attempts {
-		if a.Decision.Purpose == p && a.answered() {
-			answered = a.N
-		}
-	}
+	answered := s.answered(p)
 	var out, last []Request
 	for _, r := range s.Feedback {
 		if r.Withdrawn != "" || r.Purpose != p {
@@ -350,6 +356,16 @@ func (s State) Work(p policy.Purpose) []Request {
 		return out
 	}
 	return append(last, out...)
+}
+
+// answered returns the last attempt that completed a purpose, or 0.
+func (s State) answered(p policy.Purpose) (n int) {
+	for _, a := range s.Attempts {
+		if a.Decision.Purpose == p && a.answered() {
+			n = a.N
+		}
+	}
+	return n
 }
 
 func (a Attempt) answered() bool {
@@ -397,6 +413,9 @@ func changing(all []Request) []Request {
 // purposeOf returns the purpose of the requested attempt. A request to continue keeps the purpose.
 func (s *State) purposeOf(f Feedback) policy.Purpose {
 	command := policy.CommandNamed(f.Command)
+	if a, running := s.Running(); command.Joins && running {
+		return a.Decision.Purpose
+	}
 	if !command.Forces {
 		return command.Purpose
 	}

@@ -61,6 +61,11 @@ type State struct {
 	Known      []string // descriptions that attempts worked on
 	Generation int
 	Cause      string
+	Watch      Watch
+	onlyWatch  bool      // nothing but a watch made Pawl work
+	headAt     time.Time // when the log learned of the head
+	movedAt    time.Time // a user's last push to the branch
+	foreignAt  time.Time // the last push by anyone but Pawl
 	// People holds acts on the work, Checks other Apps' results, both oldest first.
 	People []PeopleVerdict
 	// Moves holds users' pushes to the branch.
@@ -80,16 +85,23 @@ type Attempt struct {
 	EndedAt time.Time // zero while the attempt runs
 	Receipt policy.Receipt
 	Pull    int // pull request of the work; 0 before it exists
+	// Steers is the number of texts that users sent to the attempt. Steered lists the writers of the texts that its agent
+	// received.
+	Steers  int
+	Steered []string
 }
 
 // Request holds accepted feedback and its result.
 type Request struct {
 	Feedback
 	Purpose   policy.Purpose
-	Taken     int    // attempt that took the feedback; 0 for none
-	Head      string // the branch's head at that time, if known
-	Deferred  bool   // passed over by a decision that ended review rounds
-	Withdrawn string // why the feedback no longer counts
+	Taken     int          // attempt that took the feedback; 0 for none
+	Head      string       // the branch's head at that time, if known
+	Deferred  bool         // it begins no attempt: a decision ended review rounds, or it only joins the next round of a watch
+	Withdrawn string       // why the feedback no longer counts
+	Steer     policy.Steer // of a steer command
+	Watched   bool         // only a watch makes it ask for work
+	OfWatch   bool         // it ends with the watch: Watched, or only lets the watch's work go on
 }
 
 type ActState struct {
@@ -135,8 +147,10 @@ var folds = map[Kind]func(*State, Event) error{
 	KindDecision:       into((*State).decided),
 	KindAttemptStarted: into((*State).started),
 	KindPublished:      into((*State).published),
+	KindSteered:        into((*State).steered),
 	KindAttemptEnded:   into((*State).ended),
 	KindChecked:        into((*State).found),
+	KindWatched:        into((*State).watched),
 	KindUnfinished:     into((*State).unfinished),
 	KindActStarted:     into((*State).acting),
 	KindActDone:        into((*State).acted),
@@ -167,7 +181,12 @@ func (s *State) apply(e Event) error {
 	if !ok {
 		return nil
 	}
-	return change(s, e)
+	head := s.Snapshot.HeadSHA
+	err := change(s, e)
+	if s.Snapshot.HeadSHA != head {
+		s.headAt = e.At
+	}
+	return err
 }
 
 func (s *State) question(e Event, q Feedback) {
@@ -193,8 +212,14 @@ func (s *State) unfinished(e Event, u Unfinished) {
 	// The attempt does not count unless the run ends before it continues.
 	s.handedOver = s.Attempts[last]
 	s.Attempts = s.Attempts[:last]
+	s.untake(u.N)
+	s.dropWatched()
+}
+
+// untake makes an attempt's requests pending again.
+func (s *State) untake(n int) {
 	for i := range s.Feedback {
-		if s.Feedback[i].Taken == u.N {
+		if s.Feedback[i].Taken == n {
 			s.Feedback[i].Taken = 0
 		}
 	}
@@ -207,6 +232,12 @@ func (s *State) feedback(e Event, f Feedback) {
 		s.Feedback = append(s.Feedback, Request{Feedback: f, Withdrawn: why})
 		return
 	}
+	watched, ofWatch := s.onlyWatched(f), s.ofWatch(f)
+	if s.joinsRound(f) {
+		s.Feedback = append(s.Feedback, Request{Feedback: f, Purpose: policy.ToChange, Head: s.Snapshot.HeadSHA, Deferred: true, Watched: true, OfWatch: true})
+		return
+	}
+	s.onlyWatch = ofWatch && s.untracked()
 	if !s.Open() {
 		s.Run++
 		s.Ended = false
@@ -216,7 +247,15 @@ func (s *State) feedback(e Event, f Feedback) {
 	}
 	s.read(f)
 	s.Generation, s.Cause = f.Generation, f.Cause
-	s.Feedback = append(s.Feedback, Request{Feedback: f, Purpose: s.purposeOf(f), Head: s.Snapshot.HeadSHA})
+	s.replaceSteer(f)
+	s.Feedback = append(s.Feedback, Request{
+		Feedback: f,
+		Purpose:  s.purposeOf(f),
+		Head:     s.Snapshot.HeadSHA,
+		Steer:    s.steer(f),
+		Watched:  watched,
+		OfWatch:  ofWatch,
+	})
 	if f.Pin != "" {
 		s.Pinned, s.PinnedBy = f.Pin, f
 	}
@@ -241,6 +280,7 @@ func (s *State) withdraw(_ Event, w Withdrawn) {
 			s.Feedback[i].Withdrawn = w.Reason
 		}
 	}
+	s.Questions = slices.DeleteFunc(s.Questions, func(q Feedback) bool { return slices.Contains(w.Seqs, q.Seq) })
 }
 
 func (s *State) decided(e Event, d Decided) {
@@ -254,6 +294,9 @@ func (s *State) decided(e Event, d Decided) {
 	if !ending(d.Action) {
 		return
 	}
+	if d.Rule == policy.RuleMoved && d.On != "" {
+		s.dropFound(d.On)
+	}
 	if d.Purpose == policy.ToChange {
 		s.worked, s.workedRun = &d, s.Run
 	}
@@ -262,7 +305,7 @@ func (s *State) decided(e Event, d Decided) {
 		s.deferSeen(d.Seen)
 	}
 	// Feedback after the decision begins the next run.
-	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen })
+	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen && !f.Deferred })
 	if !s.Ended {
 		s.Run++
 	}
@@ -302,7 +345,11 @@ func (s *State) deferSeen(seen int64) {
 func (r *Request) waitedAt(seen int64) bool { return r.Taken == 0 && r.Seq <= seen }
 
 func (s *State) started(e Event, a Started) {
-	s.Attempts = append(s.Attempts, Attempt{Started: a, At: e.At})
+	begun := Attempt{Started: a, At: e.At}
+	if u := s.Unfinished; u != nil && u.interrupted() && u.N == a.N {
+		begun.Steers, begun.Steered = s.handedOver.Steers, s.handedOver.Steered
+	}
+	s.Attempts = append(s.Attempts, begun)
 	s.Repo = a.Repo
 	for i := range s.Feedback {
 		f := &s.Feedback[i]
@@ -326,6 +373,7 @@ func (r *Request) plain() bool {
 
 func (s *State) ended(e Event, r policy.Receipt) {
 	s.Unfinished = s.leftBy(r)
+	s.missed()
 	for i := range s.Attempts {
 		a := &s.Attempts[i]
 		if a.N != r.N || !a.EndedAt.IsZero() {
@@ -336,7 +384,12 @@ func (s *State) ended(e Event, r policy.Receipt) {
 		if r.Pushed {
 			s.Head, s.Snapshot.HeadSHA = r.Commit, r.Commit
 		}
+		if r.Moved {
+			s.withdrawWatched(branchMoved, func(t *Request) bool { return t.Taken == r.N && t.found() })
+			s.untake(r.N)
+		}
 	}
+	s.dropWatched()
 }
 
 // leftBy returns the work for the next attempt, or nil.

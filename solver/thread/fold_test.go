@@ -78,11 +78,11 @@ func TestFeedbackAfterADecisionBeginsTheNextRun(t *testing.T) {
 	}
 	s = fold(t, solve("one"), start(1, 1, 1), end(1, edited("c1")), solve("two"), decision(policy.DoStop, 4))
 	if s.Open() || len(s.Fresh()) != 0 || len(s.Pending()) != 1 {
-		t.Errorf("open %v, fresh %+v, pending %+v; want an end, and the remark kept for the next run", s.Open(), s.Fresh(), s.Pending())
+		t.Errorf("open %v, fresh %+v, pending %+v; want a finished run, and the remark pending for the next one", s.Open(), s.Fresh(), s.Pending())
 	}
 }
 
-func TestAttemptTakesWhatItSaw(t *testing.T) {
+func TestAttemptTakesOnlyFeedbackItSaw(t *testing.T) {
 	s := fold(t, solve("one"), solve("two"), start(1, 1, 2), solve("three"), end(1, edited("")))
 	var taken []int
 	for _, f := range s.Feedback {
@@ -117,7 +117,7 @@ func TestStopLastsUntilTheNextRequest(t *testing.T) {
 		t.Error("not stopped")
 	}
 	if s := fold(t, solve("one"), stop, solve("two")); s.Stopped != "" {
-		t.Errorf("stopped (%s) although somebody asked again", s.Stopped)
+		t.Errorf("stopped (%s) although a user asked again", s.Stopped)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestClosingAndReopening(t *testing.T) {
 			t.Errorf("%s: closed %q, want %v", c.name, s.Closed, c.closed)
 		}
 		if s.Head != "" {
-			t.Errorf("%s: head %s still asks for a pull request", c.name, s.Head)
+			t.Errorf("%s: head %s still requests a pull request", c.name, s.Head)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func check(t *rapid.T, s State) {
 		}
 	}
 	if _, running := s.Running(); !s.Open() && !running && len(s.Fresh()) > 0 {
-		t.Fatalf("nobody will look at %+v: the run has ended", s.Fresh())
+		t.Fatalf("no run will handle %+v: the run has ended", s.Fresh())
 	}
 	for _, f := range s.Feedback {
 		pending := false
@@ -253,7 +253,7 @@ func TestParseReversesString(t *testing.T) {
 }
 
 // GitHub numbers comments, check runs, reactions and pull requests separately.
-func TestOnlyPawlsCommentsAreItsOwn(t *testing.T) {
+func TestPawlRecognisesOnlyItsOwnComments(t *testing.T) {
 	done := func(key string, id int64) happened { return happened{KindActDone, Act{Key: key, ID: id}} }
 	s := fold(t, solve("one"), done(ActStatus, 1), done(AnswerKey(1), 2), done(CheckKey("pawl", "abc"), 3), done(ReactKey(1), 4), done(ActPull, 5))
 	for id, want := range map[int64]bool{0: false, 1: true, 2: true, 3: false, 4: false, 5: false} {
@@ -274,11 +274,11 @@ func handed(n int, tokens int64) happened {
 func TestAbandonedHandoverCountsAsAnAttempt(t *testing.T) {
 	s := fold(t, solve("one"), start(1, 1, 1), handed(1, 7))
 	if f := s.Facts(begin); len(f.Attempts) != 0 || f.Handover.Times != 1 || f.Handover.Used.Tokens.Input != 7 {
-		t.Errorf("attempts %+v, handed over %+v; want one that goes on", f.Attempts, f.Handover)
+		t.Errorf("attempts %+v, handed over %+v; want one that continues", f.Attempts, f.Handover)
 	}
 	s = fold(t, solve("one"), start(1, 1, 1), handed(1, 7), decision(policy.DoStop, 3))
 	if f := s.Facts(begin); len(f.Attempts) != 1 || f.Attempts[0].Tokens.Input != 7 || f.Attempts[0].Outcome != policy.Interrupted || f.Handover.Times != 0 {
-		t.Errorf("attempts %+v, handed over %+v; want the attempt with what it used", f.Attempts, f.Handover)
+		t.Errorf("attempts %+v, handed over %+v; want the attempt with its usage", f.Attempts, f.Handover)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestHandoversUseCountsForADayOrUntilARaise(t *testing.T) {
 	}{
 		{"at first", nil, time.Hour, 7},
 		{"a day later", nil, policy.Day, 0},
-		{"raised by a person", []happened{raise("ada", "User")}, time.Hour, 0},
+		{"raised by a user", []happened{raise("ada", "User")}, time.Hour, 0},
 		{"raised by a bot", []happened{raise("helper[bot]", "Bot")}, time.Hour, 7},
 	} {
 		s := fold(t, append([]happened{solve("one"), start(1, 1, 1), handed(1, 7)}, c.more...)...)
@@ -315,7 +315,7 @@ func TestRaiseIsOrderedByTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f := s.Facts(begin.Add(time.Minute)); len(f.Attempts) != 2 || f.Raised != 1 {
-			t.Errorf("a clock that is %s: %d attempts, of which %d count no more; want 1 of 2", name, len(f.Attempts), f.Raised)
+			t.Errorf("a clock that is %s: %d attempts, %d of them no longer count; want 1 of 2", name, len(f.Attempts), f.Raised)
 		}
 	}
 }

@@ -11,6 +11,85 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
+// steer returns what becomes of a steer command's text; empty for other feedback.
+func (s *State) steer(f Feedback) policy.Steer {
+	if !policy.CommandNamed(f.Command).Joins {
+		return ""
+	}
+	a, running := s.Running()
+	running = running && !a.NoAgent
+	steer := policy.Steering{Running: running, Before: a.Steers}.Decide()
+	if running {
+		s.Attempts[len(s.Attempts)-1].Steers++
+	}
+	s.tell(f, steer)
+	return steer
+}
+
+// replaceSteer withdraws an earlier version of an edited steer command that the agent has not received.
+func (s *State) replaceSteer(f Feedback) {
+	if f.Target.ID == 0 || !policy.CommandNamed(f.Command).Joins {
+		return
+	}
+	for i := range s.Feedback {
+		r := &s.Feedback[i]
+		waits := r.takenBy(0) && r.Steer != ""
+		if waits && r.Target == f.Target {
+			r.Withdrawn = "a newer version replaced it"
+		}
+	}
+}
+
+// tell asks for an answer to a steer command whose text the agent does not receive.
+func (s *State) tell(f Feedback, steer policy.Steer) {
+	if steer.Told() {
+		f.Word = string(steer)
+		s.Questions = append(s.Questions, f)
+	}
+}
+
+// Steers returns the texts for the running attempt's agent, including those that the attempt took.
+func (s State) Steers() []Request {
+	a, running := s.Running()
+	if !running {
+		return nil
+	}
+	return slices.DeleteFunc(append(s.takenBy(a.N), s.Pending()...), func(r Request) bool { return !r.steers(a) })
+}
+
+// steers reports whether the text came during the attempt. Its prompt has earlier texts.
+func (r Request) steers(a Attempt) bool {
+	if r.Steer != policy.SteerAgent || r.Purpose != a.Decision.Purpose {
+		return false
+	}
+	return r.Seq > a.Seen
+}
+
+func (s *State) steered(_ Event, d Steered) {
+	a, running := s.Running()
+	if !running || a.N != d.N {
+		return
+	}
+	for i := range s.Feedback {
+		r := &s.Feedback[i]
+		if slices.Contains(d.Seqs, r.Seq) && r.takenBy(0) {
+			r.Taken = d.N
+			a.Steered = append(a.Steered, r.By.Login)
+		}
+	}
+	s.Attempts[len(s.Attempts)-1] = a
+}
+
+// missed marks the texts that the agent of the ended attempt did not receive.
+func (s *State) missed() {
+	for i := range s.Feedback {
+		if r := &s.Feedback[i]; r.takenBy(0) && r.Steer == policy.SteerAgent {
+			r.Steer = policy.SteerMissed
+			s.tell(r.Feedback, r.Steer)
+		}
+	}
+}
+
 func (s *State) control(e Event, c Feedback) {
 	s.see(c.Snapshot, c.Delivery)
 	c.Seq, c.At = e.Seq, e.At
@@ -25,15 +104,29 @@ func (s *State) control(e Event, c Feedback) {
 
 // controls maps commands to effects. Other versions' commands have none.
 var controls = map[string]func(*State, Feedback){
-	"stop": func(s *State, c Feedback) { s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c },
-	"use":  func(s *State, c Feedback) { s.Pinned, s.PinnedBy = c.Backend, c },
+	"stop": func(s *State, c Feedback) {
+		s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c
+		s.endWatch(s.Stopped)
+	},
+	"use":     func(s *State, c Feedback) { s.Pinned, s.PinnedBy = c.Backend, c },
+	"watch":   (*State).watch,
+	"unwatch": func(s *State, c Feedback) { s.endWatch(c.By.Login + " ended the watch") },
 }
+
+// replaces lists the commands that a later command replaces.
+var replaces = map[string][]string{"watch": {"watch", "unwatch"}, "unwatch": {"watch", "unwatch"}}
 
 // overtaken reports whether a later request or an equal command replaced the command.
 func (s *State) overtaken(c Feedback) bool {
-	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c, f) }
+	same, watches := replaces[c.Command]
+	anew := func(f Feedback) bool {
+		return (f.Command == c.Command || slices.Contains(same, f.Command)) && madeBefore(c, f)
+	}
 	if slices.ContainsFunc(s.Controls, anew) {
 		return true
+	}
+	if watches { // requests for work do not replace it
+		return false
 	}
 	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c, r.Feedback) })
 }
@@ -46,6 +139,7 @@ func (s *State) change(e Event, c Change) {
 		s.People = append(s.People, PeopleVerdict{Kind: kind, By: c.By, At: e.At, Number: c.Number})
 	}
 	s.closedBecause(c)
+	s.watchChange(e, c)
 	if slices.Contains(undoes[c.What], s.closedBy) {
 		s.Closed, s.closedBy = "", ""
 	}
@@ -127,12 +221,37 @@ func (s *State) closedBecause(c Change) {
 }
 
 func (s *State) moved(e Event, c Change) {
-	if c.byBot() || len(s.Moves) >= maxMoves {
+	if s.ownPush(c) {
+		return
+	}
+	s.foreignAt = e.At
+	if c.byBot() {
+		return
+	}
+	s.movedAt = e.At
+	if len(s.Moves) >= maxMoves {
 		return
 	}
 	if !slices.ContainsFunc(s.Moves, func(m Move) bool { return m.SHA == c.Detail }) {
 		s.Moves = append(s.Moves, Move{c.Detail, e.At})
 	}
+}
+
+// ownPush reports whether Pawl pushed the new head: a bot reports a commit that Pawl pushed, or it is Pawl's last one. A
+// user may move the branch back to an earlier one.
+func (s *State) ownPush(c Change) bool {
+	var last ActState
+	own := false
+	for key, act := range s.Acts {
+		if !strings.HasPrefix(key, pushKey) {
+			continue
+		}
+		own = own || act.SHA == c.Detail
+		if !act.At.Before(last.At) {
+			last = act
+		}
+	}
+	return own && (c.byBot() || last.SHA == c.Detail)
 }
 
 // Absent reports whether Pawl cannot access the repository.

@@ -18,12 +18,12 @@ func TestMergeIsWorthLessAfterMoreChanges(t *testing.T) {
 		a.Started.N, a.At, a.Receipt = n, hour(2*n-1), policy.Receipt{Pushed: true, Commit: string(rune('a' + n))}
 		return a
 	}
-	said := func(n int, by string) Request {
+	remark := func(n int, by string) Request {
 		return Request{Feedback: Feedback{By: feedback.Actor{Login: by, Type: map[bool]string{true: "Bot", false: "User"}[by == "ci[bot]"]}}, Taken: n}
 	}
 	merged := PeopleVerdict{Kind: learning.Merged, By: "ada", At: hour(20), Number: 7}
 	state := State{Attempts: []Attempt{attempt(1), attempt(2), attempt(3), attempt(4)},
-		Feedback: []Request{said(1, "ada"), said(3, "ada"), said(4, "ci[bot]")}, People: []PeopleVerdict{merged}}
+		Feedback: []Request{remark(1, "ada"), remark(3, "ada"), remark(4, "ci[bot]")}, People: []PeopleVerdict{merged}}
 	value := func(s State, i int) float64 {
 		all := s.people(i)
 		if len(all) == 0 {
@@ -43,14 +43,14 @@ func TestMergeIsWorthLessAfterMoreChanges(t *testing.T) {
 		i     int
 		want  float64
 	}{
-		{"the last one, as it is", state, 3, 1},
-		{"a round that ended by the ladder's own retry says nothing", state, 0, -1},
-		{"the one before people asked for more", state, 1, 0.8},
-		{"checks are no people", state, 2, -1},
-		{"two commits of a person on top", pushed, 3, 0.6},
-		{"and one request beside", pushed, 1, 0.4},
-		{"never less than that", many, 3, 0.4},
-		{"a revert undoes the merge of the earlier ones", reverted, 1, -1},
+		{"the last round, merged unchanged", state, 3, 1},
+		{"a round that the ladder retried has no grade", state, 0, -1},
+		{"a round before a user's request", state, 1, 0.8},
+		{"a round before failing checks has no grade", state, 2, -1},
+		{"two commits by a user on top", pushed, 3, 0.6},
+		{"two commits and a request by users", pushed, 1, 0.4},
+		{"the lowest value", many, 3, 0.4},
+		{"a revert cancels the merge of earlier rounds", reverted, 1, -1},
 	} {
 		if got := value(c.state, c.i); got < c.want-1e-9 || got > c.want+1e-9 {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
@@ -73,7 +73,7 @@ func TestFirstTryOfEachRun(t *testing.T) {
 	for i := 1; i < len(s.Attempts); i++ { // the answer has no grade
 		g := s.Grade(ID{}, i, policy.Defaults().Severity)
 		if first := g.FirstTry != nil; first != (i == 1) {
-			t.Errorf("attempt %d of run %d: it is a first try: %t", i, s.Attempts[i].Run, first)
+			t.Errorf("attempt %d of run %d is a first try: %t", i, s.Attempts[i].Run, first)
 		}
 	}
 }

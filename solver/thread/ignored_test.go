@@ -16,12 +16,12 @@ func TestNewestIgnoredRemarksAndRevertsAreKept(t *testing.T) {
 	}
 	s := log.fold(t)
 	if len(s.Ignored) != maxIgnored || s.Ignored[0].Description != "a" || s.Ignored[maxIgnored-1].Seq != s.Seq {
-		t.Errorf("%d are remembered, from %+v to event %d; want %d, from the edit back to event %d",
+		t.Errorf("%d are remembered, from %+v to event %d; want %d, from the revert to event %d",
 			len(s.Ignored), s.Ignored[0], s.Ignored[len(s.Ignored)-1].Seq, maxIgnored, s.Seq)
 	}
 	// The reverted edit arrives late.
 	log.add(t, KindFeedback, editOf(2, "a", "b"))
 	if p := log.fold(t).Pending(); len(p) != 0 {
-		t.Errorf("%+v are pending, want none: strangers' remarks must not bring an edit back", p)
+		t.Errorf("%+v are pending, want none: strangers' remarks must not restore an edit", p)
 	}
 }

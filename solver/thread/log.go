@@ -79,6 +79,8 @@ type Lease struct {
 	From string
 	// Failures counts consecutive failed steps before this lease.
 	Failures int
+	// Place is what the thread waited for, as in Batch; empty if an event or a timer woke it.
+	Place string
 }
 
 // A lease lasts LeaseTime without a heartbeat; the holder renews it every HeartbeatTime.
@@ -90,20 +92,26 @@ const (
 // ErrLeaseLost means that another node took over. The caller must stop at once.
 var ErrLeaseLost = errors.New("the lease on the thread was lost")
 
-type HeldError struct {
+type LeaseHeldError struct {
 	Owner string
 	Until time.Time
 }
 
-func (e *HeldError) Error() string {
+func (e *LeaseHeldError) Error() string {
 	return fmt.Sprintf("held by %s until %s", e.Owner, e.Until.UTC().Format(time.RFC3339))
 }
+
+// AnyNode is a Batch's Place if any node may take the next step. It cannot be a label.
+const AnyNode = "-"
 
 // Batch is one transaction under a lease.
 type Batch struct {
 	Events []NewEvent
 	// WakeAt schedules a step and replaces the earlier wake-up; zero for none.
 	WakeAt time.Time
+	// Place, unless empty, leaves the next step to a node that serves it, until the thread is woken otherwise; see
+	// policy.PlaceOf. AnyNode clears it.
+	Place string
 	// Breaker, unless nil, updates the breaker of Account.
 	Account string
 	Breaker func(policy.Breaker) policy.Breaker
@@ -213,7 +221,7 @@ type Store interface {
 	// Append appends without a lease and returns the number of new events. With wake, another step follows, even if
 	// one is running.
 	Append(ctx context.Context, t ID, wake bool, events ...NewEvent) (int, error)
-	// Acquire takes the lease or returns a *HeldError. It clears the pending wake-up.
+	// Acquire takes the lease or returns a *LeaseHeldError. It clears the pending wake-up.
 	Acquire(ctx context.Context, t ID, owner string) (Lease, error)
 	Renew(ctx context.Context, l Lease) (Lease, error)
 	// Release releases the lease and ignores a lost one. retry is nil after success and otherwise gives the next try.
@@ -278,7 +286,7 @@ const (
 	OperatedDismissal = "delivery_dismissed"
 )
 
-// RepoLog returns the log of a repository's acts. Threads' numbers begin with 1.
+// RepoLog returns the log of a repository's acts. Its number is 0; threads' numbers begin with 1.
 func RepoLog(owner, name string) ID { return ID{Owner: owner, Name: name} }
 
 // ServerLog returns the log of acts on accounts and deliveries. GitHub allows no such owner.

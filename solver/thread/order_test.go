@@ -50,7 +50,7 @@ func TestEarlyRevertWithdrawsItsEdit(t *testing.T) {
 	}{
 		{"made later", 2, 3, 0},
 		{"made in the same second", 2, 2, 0},
-		{"made earlier, of an earlier round", 3, 2, 1},
+		{"made earlier, in an earlier round", 3, 2, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var log told
@@ -90,7 +90,7 @@ func TestOlderRemarkDoesNotEndAStop(t *testing.T) {
 		{"before", second(1), true},
 		{"in the same second", second(2), false},
 		{"after", second(3), false},
-		{"by a button, whose time GitHub does not tell", time.Time{}, false},
+		{"by a button, whose time GitHub does not report", time.Time{}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var log told
@@ -111,15 +111,15 @@ func TestOnlyRequestsUpdateTheAgentsTexts(t *testing.T) {
 	log.add(t, KindQuestion, Feedback{Command: "why", MadeAt: second(3), Snapshot: text("slipped in")})
 	log.add(t, KindControl, Feedback{Command: "use", MadeAt: second(4), Snapshot: text("slipped in")})
 	if got := log.fold(t).Snapshot.Body; got != "asked for" {
-		t.Errorf("the description is %q, want the one of the command", got)
+		t.Errorf("the description is %q, want the command's", got)
 	}
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "retry", MadeAt: second(5), Snapshot: text("agreed to")})
 	if got := log.fold(t).Snapshot.Body; got != "agreed to" {
-		t.Errorf("the description is %q, want that of the last command", got)
+		t.Errorf("the description is %q, want the last command's", got)
 	}
 	log.add(t, KindFeedback, Feedback{Source: policy.FromButton, Command: "retry", Snapshot: &Details{}}) // brings no texts
 	if got := log.fold(t).Snapshot.Body; got != "agreed to" {
-		t.Errorf("after a button the description is %q, want that of the last command", got)
+		t.Errorf("after a button the description is %q, want the last command's", got)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestNewestVersionCountsInAnyOrder(t *testing.T) {
 		}
 		s := log.fold(t)
 		if p := s.Pending(); p[len(p)-1].Text != newest || s.Run != 1 {
-			rt.Fatalf("the last of %d to work on is %s, in run %d; want %s in the first run", len(p), p[len(p)-1].Text, s.Run, newest)
+			rt.Fatalf("the last of %d requests is %s, in run %d; want %s in the first run", len(p), p[len(p)-1].Text, s.Run, newest)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestLateVersionOpensNoRun(t *testing.T) {
 	log.add(t, KindFeedback, version(0, 1))
 	s := log.fold(t)
 	if s.Open() || len(s.Pending()) != 0 || s.Feedback[1].Withdrawn == "" {
-		t.Errorf("open %v, pending %+v, withdrawn because %q; want nothing to do, and why", s.Open(), s.Pending(), s.Feedback[1].Withdrawn)
+		t.Errorf("open %v, pending %+v, withdrawn because %q; want no request, and a reason", s.Open(), s.Pending(), s.Feedback[1].Withdrawn)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestOlderCommandDoesNotReplaceANewerOne(t *testing.T) {
 	log.add(t, KindControl, use(2, "new"))
 	log.add(t, KindControl, use(1, "old"))
 	if got := log.fold(t).Pinned; got != "new" {
-		t.Errorf("pinned to %q, want what was said last", got)
+		t.Errorf("pinned to %q, want the last command's backend", got)
 	}
 	// A user asked for work between the two stops.
 	log = nil
@@ -177,15 +177,15 @@ func TestOlderCommandDoesNotReplaceANewerOne(t *testing.T) {
 	log.add(t, KindControl, Feedback{Command: "stop", MadeAt: second(1)})
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(2)})
 	if log.fold(t).Stopped == "" {
-		t.Error("not stopped, though the last thing that was said is to stop")
+		t.Error("not stopped, although the last command is a stop")
 	}
 }
 
-func TestRequestBeforeTheClosingIsVoid(t *testing.T) {
+func TestRequestBeforeAClosingIsVoid(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		what    string
-		closed  int // made then
+		closed  int // when the request was made
 		asked   int
 		undone  bool // the pull request's end is
 		pending int

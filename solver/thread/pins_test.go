@@ -15,23 +15,23 @@ func TestPinsComeFromRequestsAndTheLastAttempt(t *testing.T) {
 	}
 	begun := Started{N: 1, Run: 1, Seen: 1, Base: "base", Decision: policy.Decision{Action: policy.DoAttempt}}
 	pushed := policy.Receipt{N: 1, Ending: policy.Completed, Outcome: policy.VerifyFailed, Pushed: true, Commit: "pushed"}
-	told := Decided{Decision: policy.Decision{Action: policy.DoAsk, Rule: policy.RuleRewritten}, On: "told"}
+	ask := Decided{Decision: policy.Decision{Action: policy.DoAsk, Rule: policy.RuleRewritten}, On: "told"}
 	asked := happened{KindFeedback, says(ada, policy.FromComment, "", "")}
 	for name, tc := range map[string]struct {
 		events []happened
 		want   []string
 	}{
-		"nothing is known":              {[]happened{asked}, nil},
-		"a review":                      {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "head")}}, []string{"reviewed"}},
-		"a comment, and the head then":  {[]happened{happened{KindFeedback, says(ada, policy.FromComment, "", "head")}}, []string{"head"}},
-		"an attempt that runs":          {[]happened{asked, happened{KindAttemptStarted, begun}}, []string{"base"}},
-		"an attempt that pushed":        {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
-		"words after it":                {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"new"}},
-		"a bot's words after it":        {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(bot, policy.FromReview, "new", "new")}}, []string{"new", "pushed"}},
-		"people were told":              {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(told, 1)}}, []string{"reviewed"}},
-		"told, and a bot went on":       {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(told, 1)}, happened{KindFeedback, says(bot, policy.FromComment, "", "new")}}, []string{"reviewed", "new"}},
-		"told, and a person went on":    {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(told, 1)}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"told", "new"}},
-		"what was taken counts no more": {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
+		"nothing is known":                      {[]happened{asked}, nil},
+		"a review":                              {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "head")}}, []string{"reviewed"}},
+		"a comment, and the head at that time":  {[]happened{happened{KindFeedback, says(ada, policy.FromComment, "", "head")}}, []string{"head"}},
+		"an attempt that runs":                  {[]happened{asked, happened{KindAttemptStarted, begun}}, []string{"base"}},
+		"an attempt that pushed":                {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
+		"a comment after it":                    {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"new"}},
+		"a bot's comment after it":              {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(bot, policy.FromReview, "new", "new")}}, []string{"new", "pushed"}},
+		"users were asked":                      {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}}, []string{"reviewed"}},
+		"users were asked, and a bot answered":  {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}, happened{KindFeedback, says(bot, policy.FromComment, "", "new")}}, []string{"reviewed", "new"}},
+		"users were asked, and a user answered": {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"told", "new"}},
+		"taken feedback no longer counts":       {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
 	} {
 		var got []string
 		for _, p := range fold(t, tc.events...).Pins() {

@@ -19,6 +19,6 @@ func TestFirstFailureIsKeptAfterManyOthers(t *testing.T) {
 	}
 	all = append(all, happened{KindChecked, Checked{SHA: "c1"}})
 	if red := fold(t, all...).Red(); red.First.Equal(begin.Add(3 * time.Second)) {
-		t.Error("the first failure counts after the checks were looked at")
+		t.Error("the first failure counts after the checks were read")
 	}
 }

@@ -46,7 +46,7 @@ func anything(t *rapid.T, n int) remark {
 		{f: Feedback{Source: policy.FromCheckRun, By: bot, Text: fmt.Sprint("failed ", n)}},
 		{f: Feedback{Source: policy.FromLabel, By: ada, Command: "solve"}},
 		{f: Feedback{Source: policy.FromDescription, By: ada, Text: fmt.Sprint("text ", n)}},
-		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "the same again"}}, // once an order, then a script
+		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "the same again"}}, // a command at first, later a script's
 		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "words " + letters(n)}, order: true},
 		{f: Feedback{Source: policy.FromComment, By: ada, Text: "a comment " + letters(n)}, order: true},
 		{f: Feedback{Source: policy.FromButton, By: ada, Command: "retry"}, order: true},
@@ -61,19 +61,19 @@ func TestReviewRoundsNeedAUserBeyondTheCap(t *testing.T) {
 		limits := policy.Defaults()
 		limits.Unattended.MaxAttempts, limits.Restarts.MaxPerThreadPerDay, limits.Ladder.VerifyRetries = 1000, 1000, 1000
 		var log []happened
-		heard := map[string]bool{}
+		accepted := map[string]bool{}
 		rounds, reviews, blocking, order := 0, 0, false, false
-		waiting, gravely := 0, false // remarks that a stop passed by, and whether one of them blocks
+		waiting, gravely := 0, false // remarks ignored by a stop, and whether one of them blocks
 		for n := range rapid.IntRange(1, 40).Draw(t, "happenings") {
 			for range rapid.IntRange(1, 3).Draw(t, "at once") {
 				s := anything(t, n)
-				s.order = s.order || s.f.Text == "the same again" && !heard["again"]
-				heard["again"] = heard["again"] || s.f.Text == "the same again"
+				s.order = s.order || s.f.Text == "the same again" && !accepted["again"]
+				accepted["again"] = accepted["again"] || s.f.Text == "the same again"
 				log = append(log, happened{KindFeedback, s.f})
 				if order = order || s.order; s.f.Severity > 0 {
 					reviews, blocking = reviews+1, blocking || s.f.Severity == feedback.Blocking
 				}
-				if s.f.Command != "" { // a command is for what waits as well
+				if s.f.Command != "" { // a command also covers waiting remarks
 					reviews, blocking, waiting, gravely = reviews+waiting, blocking || gravely, 0, false
 				}
 			}
@@ -88,7 +88,7 @@ func TestReviewRoundsNeedAUserBeyondTheCap(t *testing.T) {
 				if reviews > 0 && !order {
 					rounds++
 					if most = max(most, rounds); rounds > limits.Convergence.MaxRounds {
-						t.Fatalf("%d rounds without a person's order: %+v", rounds, f)
+						t.Fatalf("%d rounds without a user's command: %+v", rounds, f)
 					}
 					if rounds > limits.Convergence.MaxRounds-limits.Convergence.BlockingRounds && !blocking {
 						t.Fatalf("round %d though nothing is marked as blocking: %+v", rounds, f)
@@ -104,7 +104,7 @@ func TestReviewRoundsNeedAUserBeyondTheCap(t *testing.T) {
 				reviews, blocking, order, waiting, gravely = 0, false, false, 0, false
 			case policy.DoStop:
 				if order || reviews == 0 || d.Rule != policy.RuleNotBlocking && d.Rule != policy.RuleNotConverging {
-					t.Fatalf("%s %q stops an order %t, %d remarks of reviewers", d.Rule, d.Reasons, order, reviews)
+					t.Fatalf("%s %q stops a command %t, %d remarks by reviewers", d.Rule, d.Reasons, order, reviews)
 				}
 				held++
 				log = append(log, happened{KindDecision, Decided{Decision: d, Seen: state.Seq}})
@@ -116,10 +116,10 @@ func TestReviewRoundsNeedAUserBeyondTheCap(t *testing.T) {
 	}
 	rapid.Check(t, play)
 	fixed := rapid.Custom(func(t *rapid.T) bool { play(t); return true })
-	for seed := range 60 { // that the bound is reached is no matter of luck
+	for seed := range 60 { // the seeds are fixed, so the limit is always reached
 		fixed.Example(seed)
 	}
 	if most < policy.Defaults().Convergence.MaxRounds || held == 0 {
-		t.Errorf("%d rounds at most, %d held: the test does not reach the bound", most, held)
+		t.Errorf("at most %d rounds, %d held: the test does not reach the limit", most, held)
 	}
 }

@@ -45,14 +45,14 @@ func TestWordsWithDigitsAreWords(t *testing.T) {
 		all  []happened
 		want int
 	}{
-		"five tasks":                        {tasks, 5},
-		"the same task twice":               {append(slices.Clone(tasks), saidAt("ada", 200*time.Hour, "also do PROJ-103")), 5},
-		"five tasks, then other words":      {append(slices.Clone(tasks), other), 6},
-		"six tasks after other words":       {append([]happened{other}, numbered("also do PROJ-%d", 101, 6)...), 7},
-		"a counter":                         {counter, 6},
-		"a request id":                      {nonce, 6},
-		"a counter, then a person's words":  {append(slices.Clone(counter), other), 7},
-		"a counter beside another person's": {append(slices.Clone(counter), saidAt("bob", 200*time.Hour, "Look at 7 again, please.")), 7},
+		"five tasks":                            {tasks, 5},
+		"the same task twice":                   {append(slices.Clone(tasks), saidAt("ada", 200*time.Hour, "also do PROJ-103")), 5},
+		"five tasks, then other words":          {append(slices.Clone(tasks), other), 6},
+		"six tasks after other words":           {append([]happened{other}, numbered("also do PROJ-%d", 101, 6)...), 7},
+		"a counter":                             {counter, 6},
+		"a request id":                          {nonce, 6},
+		"a counter, then new words":             {append(slices.Clone(counter), other), 7},
+		"a counter, then another user's remark": {append(slices.Clone(counter), saidAt("bob", 200*time.Hour, "Look at 7 again, please.")), 7},
 	} {
 		if got := typedOf(t, c.all...); got != c.want {
 			t.Errorf("%s: %d of %d remarks are typed, want %d", name, got, len(c.all), c.want)
@@ -61,7 +61,7 @@ func TestWordsWithDigitsAreWords(t *testing.T) {
 }
 
 // A program may delete each comment before it writes the next one.
-func TestDeletedCommentsWordsStayKnown(t *testing.T) {
+func TestDeletedCommentsWordsAreRemembered(t *testing.T) {
 	var all []happened
 	for i, h := range numbered("Please look again (%d).", 1, 12) {
 		f := h.data.(Feedback)
@@ -96,7 +96,7 @@ func TestLabelDoesNotMakeWordsRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		all  []happened
 		want int
-	}{"labels": {[]happened{label, label}, 0}, "a person's first order after a label": {[]happened{label, order}, 1}, "and again": {[]happened{label, order, order}, 1}} {
+	}{"labels": {[]happened{label, label}, 0}, "a user's first command after a label": {[]happened{label, order}, 1}, "the same command again": {[]happened{label, order, order}, 1}} {
 		if got := typedOf(t, c.all...); got != c.want {
 			t.Errorf("%s: %d are typed, want %d", name, got, c.want)
 		}
@@ -121,8 +121,8 @@ func TestProgramsPaceIsNotTyping(t *testing.T) {
 		all  []happened
 		want int
 	}{
-		"every ten minutes": {even, 5}, "at other times": {uneven, 9}, "in two parts": {parts, 10}, "new words after each attempt": {quick, 9},
-		"new words every three seconds": {seconds, 9}, "five of them": {even[:5], 5}, "and another person": {append(even, saidAt("bob", 91*time.Minute, "do it")), 6},
+		"every ten minutes": {even, 5}, "at irregular times": {uneven, 9}, "in two parts": {parts, 10}, "new words after each attempt": {quick, 9},
+		"new words every three seconds": {seconds, 9}, "five every ten minutes": {even[:5], 5}, "another user's remark among them": {append(even, saidAt("bob", 91*time.Minute, "do it")), 6},
 	} {
 		if got := typedOf(t, c.all...); got != c.want {
 			t.Errorf("%s: %d of %d remarks are typed, want %d", name, got, len(c.all), c.want)

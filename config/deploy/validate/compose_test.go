@@ -7,8 +7,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Compose loads a compose file as docker compose does, with these variables: it
-// must agree with the schema, and what it refers to must be there.
+// Compose loads a compose file as docker compose does, with these variables. The file must match
+// the schema, and everything it refers to must exist.
 func Compose(ctx context.Context, folder string, text []byte, variables map[string]string) (*types.Project, error) {
 	return loader.LoadWithContext(ctx, types.ConfigDetails{
 		WorkingDir:  folder,

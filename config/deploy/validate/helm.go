@@ -15,13 +15,13 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// release is what the chart is installed as, in the namespace of the same name.
+// release is the name of the chart's release and of its namespace.
 const release = "pawl"
 
-// kubernetes is the oldest version that the chart takes.
+// kubernetes is the oldest version that the chart supports.
 var kubernetes = common.KubeVersion{Version: "v1.33.0", Major: "1", Minor: "33"}
 
-// Lint is helm lint --strict: the first thing that it complains about.
+// Lint runs helm lint --strict and returns its complaints.
 func Lint(folder string, values map[string]any) error {
 	var found []error
 	for _, m := range lint.RunAll(folder, values, release, lint.WithKubeVersion(&kubernetes)).Messages {
@@ -32,7 +32,7 @@ func Lint(folder string, values map[string]any) error {
 	return errors.Join(found...)
 }
 
-// Template is helm template: the chart's manifests with these values, by the order of their names, and its notes.
+// Template runs helm template. It returns the chart's manifests for the values, sorted by name, and the chart's notes.
 func Template(folder string, values map[string]any) (manifests, notes string, err error) {
 	chart, err := loader.Load(folder)
 	if err != nil {
@@ -58,7 +58,7 @@ func Template(folder string, values map[string]any) (manifests, notes string, er
 		}
 	}
 	if len(parts) == 0 {
-		return "", "", fmt.Errorf("%s makes nothing", folder)
+		return "", "", fmt.Errorf("%s renders no manifests", folder)
 	}
 	return strings.Join(parts, "---\n"), notes, nil
 }

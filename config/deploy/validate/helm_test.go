@@ -33,7 +33,7 @@ func version(t *testing.T) string {
 	return c.Version
 }
 
-// everything sets each value of the chart to another one than its default.
+// everything sets each chart value to something other than its default.
 var everything = map[string]any{
 	"agent": "qwen", "image": "registry.example.com/own:1", "secret": "other", "env": []any{"OPENAI_API_KEY", "PAWL_DATABASE"}, "replicas": 3, "sandbox": "none",
 	"storage": "1Ti", "storageClass": "fast", "resources": map[string]any{"limits": map[string]any{"memory": "4Gi"}},
@@ -93,7 +93,7 @@ func TestTheChartTakesEveryValue(t *testing.T) {
 
 func image(set *appsv1.StatefulSet) string { return set.Spec.Template.Spec.Containers[0].Image }
 
-// agents are what the Dockerfile's argument AGENT can be.
+// agents lists the values of the Dockerfile's argument AGENT.
 func agents(t *testing.T) []string {
 	t.Helper()
 	_, list, _ := strings.Cut(read(t, "../../../Dockerfile"), "\n# AGENT is one of ")

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Kubernetes decodes the documents of a manifest as strictly as the API server
-// does with --validate=strict: an unknown kind or field, a field that is there
-// twice and a value of the wrong type are errors. It returns the objects.
+// Kubernetes decodes the documents of a manifest as strictly as the API server does with
+// --validate=strict: an unknown kind or field, a repeated field and a value of the wrong type are
+// errors. It returns the objects.
 func Kubernetes(manifest []byte) ([]runtime.Object, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

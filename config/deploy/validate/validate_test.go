@@ -67,7 +67,7 @@ func TestAWrongComposeFileIsRefused(t *testing.T) {
 	}
 }
 
-// cluster is what the manifests make.
+// cluster holds the objects in the manifests.
 type cluster struct {
 	set      *appsv1.StatefulSet
 	services []*corev1.Service
@@ -76,7 +76,7 @@ type cluster struct {
 	network  *networkingv1.NetworkPolicy
 }
 
-// manifests are those of the chart with some values.
+// manifests renders the chart with some values.
 func manifests(t *testing.T, values map[string]any) (c cluster) {
 	t.Helper()
 	objects, err := Kubernetes([]byte(template(t, values)))

@@ -89,7 +89,7 @@ func Unpack(t testing.TB, run string) string {
 type Script struct {
 	Name    string
 	About   string            // what the agent does
-	Circles bool              // it goes in circles
+	Circles bool              // the agent goes in circles
 	Unseen  bool              // the CLI's output does not show the circles
 	Steps   []json.RawMessage `json:"-"` // tool calls, each a fakeprovider.Step
 }

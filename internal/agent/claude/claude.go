@@ -21,8 +21,8 @@ import (
 // retries limits claude's repetitions of a request. The default of ten takes three minutes.
 const retries = "2"
 
-// claude's waits for a silent gateway in milliseconds. The gateway holds an answer back until a tool call. To claude
-// 2.1.197, which gives up after five minutes without bytes, pings are bytes but no events.
+// claude's waits for a silent gateway in milliseconds. The gateway holds an answer back until a tool call. claude 2.1.197
+// gives up after five minutes without bytes. It counts pings as bytes, but not as events.
 const (
 	eventIdle = "3600000"
 	byteIdle  = "300000"
@@ -100,16 +100,17 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// Lines parses lines of `claude -p --output-format stream-json` or of Claude Code's session files, also with other
-// tool names.
+// Lines parses lines of `claude -p --output-format stream-json` or of Claude Code's session files. Forks pass
+// other tool names.
 func Lines(tools agent.EditTools) func(raw []byte, emit func(agent.Event)) {
 	return func(raw []byte, emit func(agent.Event)) { parseLine(agent.Line(raw), tools, emit) }
 }
 
 func parseLine(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	session := cmp.Or(line.Get("session_id").Str, line.Get("sessionId").Str)
+	within := line.Get("parent_tool_use_id").Str
 	say := func(e agent.Event) {
-		e.Session = session
+		e.Session, e.Within = session, within
 		emit(e)
 	}
 	switch line.Get("type").Str {
@@ -162,6 +163,9 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 
 // readLimit parses a plan's window. A refusal without window and reset is a transient 429 of the API.
 func readLimit(info gjson.Result, emit func(agent.Event)) {
+	if w, known := limit.ClaudeWindow(info); known {
+		emit(agent.Event{Windows: []policy.Window{w}})
+	}
 	if info.Get("status").Str != "rejected" {
 		return
 	}
@@ -210,7 +214,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 			readAnswer(part, emit)
 		}
 	})
-	// Only session files have the reason here. The stream has it in the result.
+	// Only session files have the stop reason in messages. The stream has it in the result.
 	switch reason := message.Get("stop_reason").Str; {
 	case sub:
 	case reason == "end_turn":

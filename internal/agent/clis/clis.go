@@ -91,8 +91,8 @@ func buildCommand(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Env: env}, nil
 }
 
-// Detect returns the CLI of a transcript by its first kilobytes; plain if no line is a CLI's event. CLIs that use
-// another one's format follow it in the table, so the table is searched backwards.
+// Detect returns the CLI of a transcript by its first kilobytes; plain if no line is a CLI's event. A CLI with
+// another CLI's format follows that CLI in the table, so the table is searched backwards.
 func Detect(head []byte) string {
 	kinds := config.CLIs()
 	slices.Reverse(kinds)

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-// throughAProxy is a request for a CLI with an endpoint; the operator's own keys
-// stand in its environment to see that none gets past the endpoint.
+// throughAProxy is a request with an endpoint. Its environment has the operator's own keys, which must not reach the CLI.
 func throughAProxy(protocol, model string) agent.Request {
 	return agent.Request{
 		Prompt: "Fix it.", Dir: "/work/repo", Home: "/h", Model: model, Effort: "high",
@@ -28,7 +27,7 @@ func throughAProxy(protocol, model string) agent.Request {
 	}
 }
 
-// everyCLI are the adapters with a request that each of them takes.
+// everyCLI has each adapter and a request that it accepts.
 var everyCLI = map[string]func() (agent.Adapter, agent.Request){
 	"codex": func() (agent.Adapter, agent.Request) {
 		return cli("codex"), throughAProxy(config.OpenAI, "gpt-5")
@@ -47,8 +46,8 @@ var everyCLI = map[string]func() (agent.Adapter, agent.Request){
 	},
 }
 
-// TestEveryCLIOfTheTableIsTested: each has an adapter that is whole, and a request here.
-func TestEveryCLIOfTheTableIsTested(t *testing.T) {
+// Each CLI of config's table needs a complete adapter, and a request in everyCLI.
+func TestEveryConfiguredCLIIsTested(t *testing.T) {
 	agenttest.EveryCLI(t, everyCLI)
 	for _, kind := range config.CLIs() {
 		if config.CLIOf(kind).Withheld == nil {
@@ -67,7 +66,7 @@ func TestEveryCLIOfTheTableIsTested(t *testing.T) {
 	}
 }
 
-// cli returns the adapter of a kind; the tests name none that is unknown.
+// cli returns the adapter of a known kind.
 func cli(kind string) agent.Adapter {
 	a, err := clis.For(kind, "")
 	if err != nil {
@@ -85,7 +84,7 @@ func command(t *testing.T, a agent.Adapter, r agent.Request) agent.Command {
 	return c
 }
 
-func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
+func TestCLIsStartWithSafeSettings(t *testing.T) {
 	for name, want := range agenttest.EveryCLI(t, map[string]agent.Command{
 		"codex": {
 			Argv: []string{"codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules",
@@ -125,7 +124,7 @@ func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
 		got := command(t, a, r)
 		files := strings.Join(slices.Sorted(maps.Values(got.Files)), "\n")
 		if strings.Contains(strings.Join(got.Argv, " ")+files, "the-token") || strings.Contains(strings.Join(got.Env, " "), "own-key") {
-			t.Errorf("%s: the token is not in the environment only, or a key of the operator's gets past the endpoint: %+v", name, got)
+			t.Errorf("%s: the token is outside the environment, or the CLI gets a key of the operator's: %+v", name, got)
 		}
 		if got.Stdin != "Fix it." {
 			t.Errorf("%s: standard input is %q", name, got.Stdin)
@@ -137,7 +136,7 @@ func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
 	}
 }
 
-func TestTheTestToolAndTheEndpointReachEveryConfiguration(t *testing.T) {
+func TestEveryCLIIsConfiguredWithTestToolAndEndpoint(t *testing.T) {
 	for name, want := range agenttest.EveryCLI(t, map[string][]string{
 		"codex": {`model_provider = "pawl"`, `base_url = "http://127.0.0.1:9/v1"`, `env_key = "PAWL_ENDPOINT_TOKEN"`, `[mcp_servers.pawl]`, `direct_only_tool_namespaces = ["mcp__pawl"]`,
 			`command = "/bin/pawl"`, `args = ["mcp", "--say=\"x\""]`, `tool_timeout_sec = 2100`, `trust_level = "untrusted"`},
@@ -157,28 +156,28 @@ func TestTheTestToolAndTheEndpointReachEveryConfiguration(t *testing.T) {
 		}
 		for path, text := range files {
 			if strings.HasSuffix(path, ".json") && !json.Valid([]byte(text)) {
-				t.Errorf("%s: %s is no JSON:\n%s", name, path, text)
+				t.Errorf("%s: %s is not JSON:\n%s", name, path, text)
 			}
 		}
 		r.TestTool = nil
 		for path, text := range command(t, a, r).Files {
 			if strings.Contains(text, "/bin/pawl") {
-				t.Errorf("%s: %s names a test tool that was not asked for", name, path)
+				t.Errorf("%s: %s names a test tool that was not requested", name, path)
 			}
 		}
 	}
 }
 
-// TestEveryCLIIsToldHowOftenItMayTryAgain: what waits is the run and no paid process. TestRealAgents counts their requests.
-func TestEveryCLIIsToldHowOftenItMayTryAgain(t *testing.T) {
+// A run waits for its provider without a paid process. TestRealAgents counts the CLIs' requests.
+func TestEveryCLIGetsARetryLimit(t *testing.T) {
 	for name, want := range agenttest.EveryCLI(t, map[string]string{
 		"codex": "request_max_retries = 2", "claude": "CLAUDE_CODE_MAX_RETRIES=2", "gemini": `"maxAttempts": 3`, "qwen": `"maxRetries": 0`,
-		"opencode": "", // it has no setting: its log tells that it waits, and the run ends it
+		"opencode": "", // it has no such setting; its log announces the wait, and the run kills it
 	}) {
 		a, r := everyCLI[name]()
 		c := command(t, a, r)
 		if all := strings.Join(c.Env, "\n") + strings.Join(slices.Collect(maps.Values(c.Files)), "\n"); !strings.Contains(all, want) {
-			t.Errorf("%s is not told %s: %s", name, want, all)
+			t.Errorf("%s lacks %s: %s", name, want, all)
 		}
 	}
 }
@@ -204,7 +203,7 @@ func TestCLIsContinueASession(t *testing.T) {
 	}
 }
 
-// TestUnknownKindIsRefusedWithAHint goes by config's table: its protocols, its efforts, and a model where it has some.
+// The table of config says which protocols and efforts a CLI supports, and whether it needs a model.
 func TestUnknownKindIsRefusedWithAHint(t *testing.T) {
 	for kind, example := range everyCLI {
 		row := config.CLIOf(kind)
@@ -248,7 +247,7 @@ func TestUnsupportedRequestIsRefusedWithAHint(t *testing.T) {
 	}
 }
 
-func TestWithoutAnEndpointTheCLISignsInByItself(t *testing.T) {
+func TestCLIUsesItsOwnLoginWithoutAnEndpoint(t *testing.T) {
 	for name, want := range map[string]string{"": "oauth-personal", "GEMINI_API_KEY": "gemini-api-key", "GOOGLE_API_KEY": "vertex-ai"} {
 		got := command(t, cli("gemini"), agent.Request{Home: "/h", Model: "gemini-2.5-pro", Env: map[string]string{name: "k"}})
 		if !strings.Contains(got.Files[".gemini/settings.json"], `"selectedType": "`+want+`"`) {
@@ -271,7 +270,7 @@ func TestWithoutAnEndpointTheCLISignsInByItself(t *testing.T) {
 	}
 }
 
-func TestACommandGetsTheEndpointOfItsProtocol(t *testing.T) {
+func TestCommandGetsItsProtocolsEndpoint(t *testing.T) {
 	a, err := clis.For("command", "")
 	if err != nil {
 		t.Fatal(err)
@@ -288,23 +287,22 @@ func TestACommandGetsTheEndpointOfItsProtocol(t *testing.T) {
 	}
 }
 
-// TestEveryRowNamesWhatLeadsPastTheEndpoint looks for the variables by which the adapter itself tells its CLI the
-// endpoint: what the operator has in them leads past it.
-func TestEveryRowNamesWhatLeadsPastTheEndpoint(t *testing.T) {
+// An adapter passes the endpoint to its CLI in variables. The operator's values of the same variables would bypass the
+// endpoint.
+func TestVariablesThatBypassTheEndpointAreWithheld(t *testing.T) {
 	for kind, example := range everyCLI {
 		a, r := example()
 		for _, e := range command(t, a, r).Env {
 			name, value, _ := strings.Cut(e, "=")
-			tells := strings.Contains(value, r.Endpoint.Token) || strings.Contains(value, r.Endpoint.URL)
-			if tells && name != agent.TokenVariable && !slices.Contains(config.Withheld(), name) {
+			named := strings.Contains(value, r.Endpoint.Token) || strings.Contains(value, r.Endpoint.URL)
+			if named && name != agent.TokenVariable && !slices.Contains(config.Withheld(), name) {
 				t.Errorf("config/clis.go: Withheld of %s lacks %s", kind, name)
 			}
 		}
 	}
 }
 
-// TestOperatorsVariablesCannotBypassTheEndpoint has the environment name
-// other ways to a model.
+// The operator's environment names other endpoints and credentials.
 func TestOperatorsVariablesCannotBypassTheEndpoint(t *testing.T) {
 	for name, make := range everyCLI {
 		a, r := make()
@@ -319,12 +317,12 @@ func TestOperatorsVariablesCannotBypassTheEndpoint(t *testing.T) {
 			}
 		}
 		if passed != 1 {
-			t.Errorf("%s: %d of the variables are set, want the one that is harmless", name, passed)
+			t.Errorf("%s: %d of the variables are set, want only the harmless one", name, passed)
 		}
 	}
 }
 
-func TestCodexIsStartedWithoutItsTraps(t *testing.T) {
+func TestCodexStartsWithSafeSettings(t *testing.T) {
 	r := agent.Request{
 		Prompt: "Fix it.", Dir: `/work/a "b"\c`, Home: "/home/agent", Model: "gpt-5", Effort: "high",
 		Env: map[string]string{"PATH": "/usr/bin", "OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
@@ -375,7 +373,7 @@ stream_max_retries = 3
 		t.Error(d)
 	}
 	if strings.Contains(strings.Join(got.Argv, " ")+got.Files[".codex/config.toml"], "sk-x") {
-		t.Error("the key stands in the arguments or a file")
+		t.Error("the key is in the arguments or a file")
 	}
 }
 
@@ -388,11 +386,11 @@ func TestCodexContinuesASession(t *testing.T) {
 		t.Errorf("%q, want %q first", got.Argv, want)
 	}
 	if strings.Contains(got.Files[".codex/config.toml"], "model_provider") {
-		t.Error("a provider of its own without a key or address of one")
+		t.Error("codex gets a custom provider without a key or URL")
 	}
 }
 
-func TestACommandGetsItsAttempt(t *testing.T) {
+func TestCommandGetsItsAttemptInTheEnvironment(t *testing.T) {
 	a, err := clis.For("command", "codex")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-func TestTheCLIOfATranscriptIsDetected(t *testing.T) {
+func TestCLIIsDetectedFromItsTranscript(t *testing.T) {
 	for _, kind := range config.CLIs() {
 		if a, err := clis.ForStream(kind); err != nil || a.Wrote == nil {
 			t.Fatalf("internal/agent/clis/clis.go: adapters lacks %s, or its Wrote: %v", kind, err)

@@ -27,17 +27,17 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// By default the installed CLIs are left alone here. -changes has each play the scenarios and says what is otherwise than
-// recorded; -record writes testdata/agents anew for one of them.
+// By default these tests run no CLI. -changes replays the scenarios with each CLI and reports differences from the
+// recordings. -record rewrites the recordings of one CLI in testdata/agents.
 var (
-	changes = flag.Bool("changes", false, "have the CLIs play the recorded scenarios and say what is otherwise")
-	record  = flag.String("record", "", "record the runs of this CLI anew")
+	changes = flag.Bool("changes", false, "replay the recorded scenarios with the CLIs and report differences")
+	record  = flag.String("record", "", "record the runs of this CLI again")
 	bin     = flag.String("bin", "../../../testdata/clis/node_modules/.bin", "the folder of the CLIs' programs")
 )
 
 const recordings = "../../../testdata/agents"
 
-// scenario is one that every CLI can play without much waiting, with the endings that are right.
+// scenario is one that every CLI can play without long waits, with its valid endings.
 type scenario struct {
 	name   string
 	edits  bool
@@ -62,28 +62,28 @@ func scenarios() []scenario {
 		{name: "context-400", ending: []policy.Ending{policy.ContextOverflow}},
 		{name: "insufficient-quota", ending: []policy.Ending{policy.UsageLimit}},
 		{name: "stream-quota", ending: []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Disconnected}},
-		// Some CLIs print half an answer as a whole one; with a gateway that decides.
+		// Some CLIs print half an answer as if it were whole. In production the gateway detects that.
 		{name: "max-tokens", ending: []policy.Ending{policy.CutOff, policy.Completed}},
 		{name: "empty", ending: []policy.Ending{policy.NoAnswer}},
 		{name: "refusal", ending: []policy.Ending{policy.NoAnswer}},
-		// OpenCode asks for ever; the gateway shows it a lost connection.
+		// OpenCode repeats the request endlessly. In production the gateway reports a lost connection.
 		{name: "trunc-eof", ending: []policy.Ending{policy.Disconnected, policy.Crashed}},
-		// Without standard error nothing tells.
+		// Without standard error the cause is unknown.
 		{name: "bad-flag", ending: []policy.Ending{policy.Misconfigured, policy.Crashed}, unlike: func(_ *agent.Request, c *agent.Command) { c.Argv = append(c.Argv, "--no-such-flag") }},
 		{name: "bad-resume", ending: []policy.Ending{policy.Misconfigured, policy.Crashed}, unlike: func(r *agent.Request, _ *agent.Command) { r.Session = "00000000-0000-4000-8000-000000000000" }},
 	}
 }
 
-// longestPlay bounds a scenario: a CLI that still waits then is killed, as an attempt would be.
+// longestPlay bounds a scenario. After it a CLI is killed, as it is in an attempt.
 const longestPlay = 10 * time.Minute
 
-// played is one step as the CLI left it.
+// played is the output and exit code of one step.
 type played struct {
 	stdout, stderr string
 	exit           int
 }
 
-// play has a CLI play a scenario against a provider of its own, without a sandbox.
+// play runs a scenario with a CLI against a new fake provider, without a sandbox.
 func play(t *testing.T, kind string, s scenario) (steps []played) {
 	t.Helper()
 	p, err := fakeprovider.Start(fakeprovider.Options{Key: "sk-mock"})
@@ -163,7 +163,7 @@ func inspect(t *testing.T, a agent.Adapter, p played, dir string) agent.Report {
 	return report
 }
 
-// archive is a run as testdata/agents keeps it.
+// archive formats a run as a file of testdata/agents.
 func (s scenario) archive(steps []played) []byte {
 	want, _ := json.Marshal(map[string]any{"ending": s.ending, "edits_in_git": s.edits})
 	files := []txtar.File{{Name: "expected.json", Data: append(want, '\n')}}
@@ -179,7 +179,7 @@ func (s scenario) archive(steps []played) []byte {
 	return txtar.Format(&txtar.Archive{Files: files})
 }
 
-// kinds are the kinds of the events of an output: the type of each line and what tells lines of one type apart.
+// kinds lists the kinds of events in an output: each line's type and subtypes.
 func kinds(stdout string) (found []string) {
 	for raw := range strings.Lines(stdout) {
 		line := agent.Line([]byte(raw))
@@ -201,10 +201,10 @@ func kinds(stdout string) (found []string) {
 	return slices.Compact(found)
 }
 
-// TestTheCLIsPlayTheirScenarios has the CLIs of -bin play the scenarios again, as often as asked for by -changes or -record.
-func TestTheCLIsPlayTheirScenarios(t *testing.T) {
+// TestCLIsMatchTheirRecordedScenarios runs the scenarios with the CLIs of -bin if -changes or -record asks for it.
+func TestCLIsMatchTheirRecordedScenarios(t *testing.T) {
 	if !*changes && *record == "" {
-		t.Skip("for make clis-latest, and after a change of a CLI: -changes, or -record KIND")
+		t.Skip("run by make clis-latest; after a CLI changed, use -changes or -record KIND")
 	}
 	for _, kind := range config.CLIs() {
 		if *record != "" && *record != kind {
@@ -235,7 +235,7 @@ func TestTheCLIsPlayTheirScenarios(t *testing.T) {
 						}
 						for _, event := range kinds(step.stdout) {
 							if *record == "" && !slices.Contains(known, event) {
-								t.Errorf("an event of a kind that is not recorded: %s", event)
+								t.Errorf("an event of an unrecorded kind: %s", event)
 							}
 						}
 					}

@@ -130,9 +130,9 @@ func providerOf(r agent.Request) string {
 	return b.String()
 }
 
-// tomlString quotes s as a TOML basic string: JSON's, except for one control character.
+// tomlString quotes s as a TOML basic string: a JSON string, except for one control character.
 func tomlString(s string) string {
-	quoted, _ := json.Marshal(s) // always marshals
+	quoted, _ := json.Marshal(s) // never fails
 	return strings.ReplaceAll(string(quoted), "\x7f", `\u007f`)
 }
 

@@ -108,9 +108,8 @@ func FoldSession(r io.Reader, now time.Time) (agent.Session, error) {
 				}
 				s.Tokens = spent
 			}
-			if w := limit.CodexWindows(payload.Get("rate_limits"), now); w != nil {
-				s.Windows = w
-			}
+			// Each event has the windows of one model's family.
+			s.Windows = limit.Newer(s.Windows, limit.CodexWindows(payload.Get("rate_limits"), written(line, now)))
 		case "task_complete", "error":
 			message, code, ending := failureOf(payload)
 			if message != "" {
@@ -123,6 +122,15 @@ func FoldSession(r io.Reader, now time.Time) (agent.Session, error) {
 		}
 	})
 	return s, err
+}
+
+// written returns a session line's timestamp, or now if the timestamp is missing or later.
+func written(line gjson.Result, now time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339, line.Get("timestamp").Str)
+	if err != nil || at.After(now) {
+		return now
+	}
+	return at
 }
 
 func totalOf(payload gjson.Result) *policy.Tokens {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 )
 
-func TestACutLineIsReadAsFarAsItGoes(t *testing.T) {
+func TestTruncatedLineIsReadToTheCut(t *testing.T) {
 	line := strings.Repeat(`\n…\"`, 10)
 	whole := `{"type":"item.completed","item":{"id":"item_9","type":"command_execution","command":"ls","aggregated_output":"` + line
 	for cut := len(whole) - len(line); cut < len(whole); cut++ {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestWhiteSpaceAndPointsInTimeDoNotTellTextsApart(t *testing.T) {
+func TestTextsAreComparedWithoutWhiteSpaceAndTimestamps(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		same bool
@@ -39,7 +39,7 @@ func TestWhiteSpaceAndPointsInTimeDoNotTellTextsApart(t *testing.T) {
 	}
 }
 
-func TestEditsWithOtherTextsHaveOtherKeys(t *testing.T) {
+func TestEditKeysDifferIfTextsDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z]{1,9}( [a-z]{1,9}){0,3}`)
 		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
@@ -48,7 +48,7 @@ func TestEditsWithOtherTextsHaveOtherKeys(t *testing.T) {
 			t.Fatalf("%q to %q and to %q: same key %v", a, b, c, got)
 		}
 		if a != b && Replaced("f", a, b).Key == Replaced("f", b, a).Key {
-			t.Fatalf("%q to %q has the key of the way back", a, b)
+			t.Fatalf("%q to %q has the key of the reverse edit", a, b)
 		}
 		if Replaced("f", a, b).Key == 0 || Written("f", a).Key == 0 || Written("f", "").State == 0 {
 			t.Fatal("a known edit has no key")
@@ -56,7 +56,7 @@ func TestEditsWithOtherTextsHaveOtherKeys(t *testing.T) {
 	})
 }
 
-func TestAPatchGivesItsFilesAndLines(t *testing.T) {
+func TestPatchListsItsFilesAndLines(t *testing.T) {
 	edits := Patch("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new.go\n+package a\n+var x int\n" +
 		"*** Update File: old.go\n@@ func a\n same line\n-was here\n+is here now\n*** Delete File: gone.go\n*** End Patch\nEOF\n")
 	var got []string
@@ -72,7 +72,7 @@ func TestAPatchGivesItsFilesAndLines(t *testing.T) {
 	}
 }
 
-func TestAFileThatAPatchAddsIsWhole(t *testing.T) {
+func TestFileAddedByPatchEqualsWrittenFile(t *testing.T) {
 	add := func(text string) policy.Edit {
 		return Patch("*** Begin Patch\n*** Add File: a.go\n" + text + "*** End Patch\n")[0]
 	}
@@ -81,11 +81,11 @@ func TestAFileThatAPatchAddsIsWhole(t *testing.T) {
 		t.Errorf("%+v, want the file as %+v", e, written)
 	}
 	if other := add("+package a\n+var y int\n"); other.State == e.State || other.Key == e.Key {
-		t.Error("another content has the same keys")
+		t.Error("different content has the same key")
 	}
 }
 
-func TestResultsAreToldApartByMoreThanTimeAndSpace(t *testing.T) {
+func TestResultsAreComparedWithoutTimeAndWhiteSpace(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		same bool
@@ -110,13 +110,13 @@ func TestResultsAreToldApartByMoreThanTimeAndSpace(t *testing.T) {
 			t.Fatal(errA, errB)
 		}
 		if (Result(string(a[1:len(a)-1])) == Result(string(b[1:len(b)-1]))) != tc.same {
-			t.Errorf("%q and %q: want the same %v", tc.a, tc.b, tc.same)
+			t.Errorf("%q and %q: want same %v", tc.a, tc.b, tc.same)
 		}
 	}
 }
 
-// The regexps are looked up only where a first look says that they may match.
-func TestNoTimeIsOverlooked(t *testing.T) {
+// The regular expressions run only if a cheaper check says that they may match.
+func TestPrecheckMissesNoTime(t *testing.T) {
 	word := rapid.StringMatching(`[a(]?(\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?Z?|\d{1,2}:\d{2}:\d{2}|20\d{6}[T_-]?\d{6}|1\d{9}|\d{1,3}(\.\d+)?(ns|µs|us|ms|s|secs|seconds|m)|[\dT:.-]{1,12})[,)s]?`)
 	rapid.Check(t, func(t *rapid.T) {
 		w := word.Draw(t, "word")

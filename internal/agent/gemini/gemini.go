@@ -26,7 +26,7 @@ var Adapter = agent.Adapter{
 	ReadTry:    agent.Tries(tries, time.Millisecond),
 	SideModels: []string{"flash", "flash-lite"}, // for the choice of a model, summaries, and search
 	Credential: ".gemini/oauth_creds.json",
-	// gemini reads it when it changes the model during a run.
+	// gemini reads this file when it changes the model during a run.
 	Unguarded: []string{".gemini/.env"},
 }
 
@@ -46,8 +46,8 @@ func wrote(line gjson.Result) bool {
 // build returns a headless `gemini` as in the recorded runs of 0.61.0: every tool allowed, since Pawl's sandbox
 // contains it, and a named model, which avoids a router request.
 //
-// The folder is untrusted while settings are read, so the repository's are ignored. --skip-trust then trusts the
-// folder, which headless runs and Pawl's MCP server need.
+// The folder is untrusted while gemini reads settings, so gemini ignores the repository's settings. --skip-trust
+// then trusts the folder, which headless runs and Pawl's MCP server need.
 func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
 		return agent.Launch{}, fmt.Errorf("gemini needs a model: set the backend's model, such as gemini-2.5-pro")

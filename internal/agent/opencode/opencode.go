@@ -96,7 +96,7 @@ func modelOf(r agent.Request) (string, error) {
 }
 
 // Token limits of the endpoint's model. opencode compacts a session before the context is full; without an output
-// limit it asks for impossible thinking budgets. All agents' models have this much; 32,000 is opencode's cap.
+// limit it asks for impossible thinking budgets. All agents' models have this much room; 32,000 is opencode's cap.
 const (
 	contextRoom = 200_000
 	outputRoom  = 32_000
@@ -320,8 +320,8 @@ func readTry(lines string) (agent.Try, bool) {
 		return agent.Try{}, false
 	}
 	n := agent.Try{Session: m[1], Text: m[2] + m[3]}
-	said := limit.Read(limit.Evidence{Message: n.Text})
-	n.Unknown = said.Kind.IsLimit() && m[3] == ""
+	found := limit.Read(limit.Evidence{Message: n.Text})
+	n.Unknown = found.Kind.IsLimit() && m[3] == ""
 	if !n.Unknown {
 		return n, true
 	}

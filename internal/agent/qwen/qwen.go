@@ -17,7 +17,7 @@ import (
 )
 
 // retries limits qwen's repetitions of rate-limited requests. Its default is ten, with a minute before each. Its
-// seven tries of a 5xx, in some eighty seconds, are fixed and would each be repeated.
+// seven tries of a 5xx take about eighty seconds and are fixed; each retry would repeat them.
 const retries = 0
 
 var Adapter = agent.Adapter{
@@ -107,7 +107,7 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// parseLine parses Claude Code's format. qwen's error text instead of an answer is no mention of a limit; the result
+// parseLine parses Claude Code's format. qwen's error text instead of an answer is not a mention of a limit; the result
 // repeats it.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	read(raw, func(e agent.Event) {

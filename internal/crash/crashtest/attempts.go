@@ -50,7 +50,7 @@ func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 		if a.Receipt.Outcome == policy.Interrupted && !slices.ContainsFunc(deaths, func(d Death) bool {
 			return d.At.After(a.At) && (i+1 == len(s.Attempts) || d.At.Before(s.Attempts[i+1].At))
 		}) {
-			add("attempt %d was interrupted from %s to %s, and nobody died", a.N, a.At, a.EndedAt)
+			add("attempt %d was interrupted from %s to %s, but no server died", a.N, a.At, a.EndedAt)
 		}
 		day := 0
 		for _, b := range s.Attempts[:i+1] {
@@ -59,13 +59,13 @@ func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 			}
 		}
 		if day > mostAttempts {
-			add("attempt %d is the %d. in a day", a.N, day)
+			add("attempt %d is number %d in a day", a.N, day)
 		}
 	}
 	return wrong
 }
 
-// judged counts the remarks in a log by what they are.
+// judged counts the remarks in a log by target.
 func judged(events []thread.Event) map[thread.Target]int {
 	times := map[thread.Target]int{}
 	for _, e := range events {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestAnAttemptThatNothingAccountsForIsSeen(t *testing.T) {
+func TestUnexplainedAttemptIsReported(t *testing.T) {
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	attempt := func(n int, rule policy.Rule, r policy.Receipt) thread.Attempt {
 		at := began.Add(time.Duration(n) * time.Minute)
@@ -24,9 +24,9 @@ func TestAnAttemptThatNothingAccountsForIsSeen(t *testing.T) {
 	}{
 		{"all are accounted for", []thread.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", silent), attempt(3, "no_answer", well)}, 0},
 		{"one remark is taken twice", []thread.Attempt{attempt(1, "feedback", well), attempt(2, "feedback", well)}, 1},
-		{"one death cuts off twice", []thread.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", cut)}, 1},
-		{"what was not cut off is repeated", []thread.Attempt{attempt(1, "feedback", well), attempt(2, "interrupted", well)}, 1},
-		{"what moved nothing is repeated", []thread.Attempt{attempt(1, "feedback", silent), attempt(2, "progress", well)}, 1},
+		{"one death interrupts two attempts", []thread.Attempt{attempt(1, "feedback", cut), attempt(2, "interrupted", cut)}, 1},
+		{"an attempt that was not interrupted is repeated", []thread.Attempt{attempt(1, "feedback", well), attempt(2, "interrupted", well)}, 1},
+		{"an attempt without progress is continued", []thread.Attempt{attempt(1, "feedback", silent), attempt(2, "progress", well)}, 1},
 		{"silence is repeated twice", []thread.Attempt{attempt(1, "feedback", silent), attempt(2, "no_answer", silent), attempt(3, "no_answer", well)}, 1},
 	} {
 		if wrong := AttemptsWrong(thread.State{Attempts: c.attempts, Feedback: asked}, died); len(wrong) != c.want {

@@ -30,7 +30,7 @@ func (l *Lives) InvariantsAfter(deaths []Death, states map[string]thread.State, 
 		l.logged(repo)
 	}
 	for name, s := range states {
-		cut := deaths // that may interrupt an attempt
+		cut := deaths // deaths that may interrupt an attempt
 		if l.Orderly {
 			cut = nil
 		}
@@ -184,7 +184,7 @@ func (l *Lives) onGitHub(repo string) {
 	}
 	for what, n := range count {
 		if n != 1 {
-			l.T.Errorf("%s: %s is there %d times", repo, what, n)
+			l.T.Errorf("%s: %s exists %d times", repo, what, n)
 		}
 	}
 	for _, p := range l.World.Pushes(repo) {

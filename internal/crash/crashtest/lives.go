@@ -36,7 +36,7 @@ type Lives struct {
 	Read    func(func(*store.Store)) // opens the server's database for reading
 	Binary  string                   // the program with its crash points
 	Addr    string                   // where every life answers webhooks
-	Env     func(life int) []string  // of a life, in addition to the test's own
+	Env     func(life int) []string  // a life's environment, in addition to the test's own
 	Pause   time.Duration            // how far each restart moves the clock
 	Ahead   atomic.Int64             // how far the clock of GitHub and of the next life is ahead
 	Log     io.Writer                // gets the log of all lives
@@ -235,7 +235,7 @@ func (l *Lives) Serving() *exec.Cmd {
 				return server
 			}
 		case err := <-l.over:
-			l.over <- nil // for the end
+			l.over <- nil // so that end can receive it, too
 			l.T.Fatal(err)
 		case <-deadline:
 			l.T.Fatal("no server serves")
@@ -258,8 +258,8 @@ func (l *Lives) Kill() {
 	switch {
 	case l.server == nil:
 	case !l.Orderly:
-		_ = l.server.Process.Signal(syscall.SIGKILL) // it may be dead already
-	case l.asked.IsZero(): // a second one would end it at once
+		_ = l.server.Process.Signal(syscall.SIGKILL) // the server may be dead already
+	case l.asked.IsZero(): // a second signal would end the server at once
 		l.asked = time.Now()
 		_ = l.server.Process.Signal(syscall.SIGTERM)
 	}
@@ -269,7 +269,7 @@ func (l *Lives) Kill() {
 func (l *Lives) Failed() error {
 	select {
 	case err := <-l.over:
-		l.over <- nil // for the end
+		l.over <- nil // so that end can receive it, too
 		return err
 	default:
 		return nil

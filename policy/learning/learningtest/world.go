@@ -167,8 +167,9 @@ func (w World) Attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 	if w.Delayed {
 		wait = longWait
 	}
-	if said := people(chance, good, end, wait); said != nil && f.Commits > 0 && (speaks || w.Delayed) {
-		late = said
+	signal := people(chance, good, end, wait)
+	if reacts := speaks || w.Delayed; reacts && f.Commits > 0 {
+		late = signal
 	}
 	return row, late
 }

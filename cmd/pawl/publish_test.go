@@ -16,17 +16,17 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// encoded is a value within base64, without what depends on its neighbours.
+// encoded returns a text with the value in base64, and the part of it that does not depend on the text around the value.
 func encoded(v string) (whole, part string) {
 	whole = base64.StdEncoding.EncodeToString([]byte("~" + v + "~~"))
 	return whole, whole[6 : len(whole)-6]
 }
 
-// carriers are files that carry a value out: as text, as base64, in a binary file, and as a file's name. The forms that a
-// value can have are tested in internal/secret.
+// carriers are files that contain a value: as text, as base64, in a binary file, and as a file's name. The tests of
+// internal/secret cover all encodings.
 func carriers(name, v string) map[string]string {
 	whole, _ := encoded(v)
-	var parts []string // of a name that a file system takes
+	var parts []string // folders, because a file's name may not be longer than 255 bytes
 	for part := range slices.Chunk([]byte(url.PathEscape(v)), 200) {
 		parts = append(parts, string(part))
 	}
@@ -48,14 +48,14 @@ func letters(s string) string {
 	}, s)
 }
 
-// givesAway tells whether a text, of letters and digits, holds a value.
+// givesAway reports whether a text of letters and digits contains a value.
 func givesAway(text, v string) bool {
 	_, part := encoded(v)
 	return slices.ContainsFunc([]string{v, part, url.PathEscape(v)}, func(form string) bool { return strings.Contains(text, letters(form)) })
 }
 
-// published is what GitHub shows of check runs, pull requests and their comments, and what Pawl's pages and pawl status
-// show of threads.
+// published returns all texts that GitHub shows (check runs, pull requests, comments), and the threads on Pawl's pages and
+// in pawl status.
 func (r *rig) published(threads ...int) string {
 	r.T.Helper()
 	var shown strings.Builder
@@ -84,7 +84,7 @@ func (r *rig) published(threads ...int) string {
 	return shown.String()
 }
 
-// codexSays is Codex's output with messages of its agent.
+// codexSays is the output of a Codex run with these messages by the agent.
 func codexSays(t *testing.T, messages ...string) string {
 	t.Helper()
 	out := `{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}` + "\n"
@@ -98,9 +98,9 @@ func codexSays(t *testing.T, messages ...string) string {
 	return out + `{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":5}}` + "\n"
 }
 
-// TestNothingThatPawlGaveLeaves has an agent that holds all that Pawl gave it, and what it finds of the server where there
-// is no sandbox, carry it out: in files, on a pull request, and in words, on an issue.
-func TestNothingThatPawlGaveLeaves(t *testing.T) {
+// TestGivenSecretsAreNotPublished gives an agent all secrets that Pawl gives to agents, and the server's secrets that an
+// agent can find without a sandbox. The agent tries to publish them: in files on a pull request, and in words on an issue.
+func TestGivenSecretsAreNotPublished(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(`n=${PAWL_THREAD#*#}; cat > /dev/null
@@ -128,7 +128,7 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 			given[fmt.Sprintf("git%d", i)] = token
 		}
 		if len(given) < 5 || len(text) < 40 {
-			t.Fatalf("the agent holds %q", given)
+			t.Fatalf("the agent has only %q", given)
 		}
 		maps.Copy(all, given)
 		files, words := map[string]string{"f.txt": "done\n"}, ""
@@ -145,8 +145,8 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 			r.Must(os.WriteFile(path, []byte(text), 0o600))
 		}
 		words = "I found " + operators + " there.\n\n" + words // first, as long words are cut
-		said := codexSays(t, words, "TITLE: feat: "+words+"\nLEFT OUT: "+words+"\n"+words)
-		write(t, filepath.Join(r.Ctrl(), fmt.Sprintf("say.%d", n)), said)
+		stream := codexSays(t, words, "TITLE: feat: "+words+"\nLEFT OUT: "+words+"\n"+words)
+		write(t, filepath.Join(r.Ctrl(), fmt.Sprintf("say.%d", n)), stream)
 		r.Touch(fmt.Sprintf("go.%d", n))
 	}
 	acts(pull)
@@ -175,8 +175,8 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 			t.Errorf("the words do not give %s away", name) // the control
 		}
 	}
-	if names < len(all)-1 { // the token of the attempt is another for the issue
-		t.Errorf("%d names of files were found to be values, of %d values", names, len(all))
+	if names < len(all)-1 { // the issue's attempt has another token
+		t.Errorf("%d file names were recognised as values, of %d values", names, len(all))
 	}
 	for _, p := range r.World.Pushes(testrig.Repo) {
 		if p.By != testrig.Writer && p.Branch != fmt.Sprintf("pawl/issue-%d", issue) {
@@ -187,13 +187,13 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 	for what, text := range map[string]string{"GitHub, pages and status": shown, "git": log, "the server's log": r.Log.String()} {
 		for name, v := range all {
 			if givesAway(letters(text), v) {
-				t.Errorf("%s give %s away", what, name)
+				t.Errorf("%s: contains the value %s", what, name)
 			}
 		}
 	}
 	for what, text := range map[string]string{"[hidden: AGENT_VALUE]": shown, "hidden": log} {
 		if !strings.Contains(text, what) {
-			t.Errorf("the agent's words are not there, with %q:\n%s", what, text)
+			t.Errorf("the agent's words with %q are missing:\n%s", what, text)
 		}
 	}
 }

@@ -25,14 +25,14 @@ import (
 // realCLI is one of the agents, and how it reaches the fake provider.
 type realCLI struct{ kind, protocol, model, version string }
 
-// knownModels are those of CLIs that look at their names.
+// knownModels are the models of the CLIs that accept only known model names.
 var knownModels = map[string]string{
 	config.Codex:  "gpt-5.5",
 	config.Claude: "claude-opus-4-8",
 	config.Gemini: "gemini-2.5-pro",
 }
 
-// realCLIs are the agents that .ci/setup installs: all of config's table.
+// realCLIs are the agents that .ci/setup installs: all rows of config's table.
 func realCLIs() (all []realCLI) {
 	for _, kind := range config.CLIs() {
 		row := config.CLIOf(kind)
@@ -41,8 +41,7 @@ func realCLIs() (all []realCLI) {
 	return all
 }
 
-// modules is the folder that the CLIs are installed in; without them the test is
-// skipped.
+// modules returns the folder where the CLIs are installed. It skips the test if one is missing.
 func modules(t *testing.T) string {
 	t.Helper()
 	needs.All(t, "the agent CLIs")
@@ -58,24 +57,23 @@ func modules(t *testing.T) string {
 	return dir
 }
 
-// stand is a repository, a fake provider that plays one scenario, and a
+// cliRig is a repository, a fake provider that plays one scenario, and a
 // configuration with one real CLI that reaches it through the gateway.
-type stand struct {
+type cliRig struct {
 	*folder
 	cli      realCLI
 	provider *fakeprovider.Server
 	scenario string
 	mode     sandbox.Mode
 	modules  string
-	// backend are more fields of the backend, providers of the provider, as YAML;
-	// more are further keys of the configuration.
+	// YAML: backend are additional fields of the backend, fields of the provider; more are additional top-level keys.
 	backend, fields, more string
 	env                   []string
 }
 
-func newStand(t *testing.T, cli realCLI, scenario string) *stand {
+func newStand(t *testing.T, cli realCLI, scenario string) *cliRig {
 	t.Helper()
-	s := &stand{folder: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: testrig.Kept(t)}
+	s := &cliRig{folder: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: testrig.Kept(t)}
 	var err error
 	if s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: testrig.ProviderKey}); err != nil {
 		t.Fatal(err)
@@ -84,17 +82,16 @@ func newStand(t *testing.T, cli realCLI, scenario string) *stand {
 	return s
 }
 
-// section is the part of a configuration that describes the CLI, its provider
-// and the sandbox. Each CLI starts in 2 to 4 s alone and in over a minute on a
-// machine that does much else, and OpenCode prints nothing before it has given up
-// on a provider.
-func (s *stand) section() string {
+// section is the part of a configuration that describes the CLI, its provider and the sandbox. Its startup timeout is
+// long: a CLI starts in 2 to 4 s on an idle machine and in over a minute on a busy one, and OpenCode prints nothing
+// until it gives up on a provider.
+func (s *cliRig) section() string {
 	base := s.provider.URL(s.scenario)
 	if s.cli.protocol == "openai" {
 		base += "/v1"
 	}
 	backend := comma(s.backend)
-	if !strings.HasPrefix(s.backend, "timeout:") { // which the start may not exceed
+	if !strings.HasPrefix(s.backend, "timeout:") { // startup_timeout may not exceed timeout
 		backend += ", startup_timeout: 10m"
 	}
 	return fmt.Sprintf(`sandbox: {mode: %s, read_only: [%q]}
@@ -113,28 +110,28 @@ func comma(fields string) string {
 }
 
 // path is the search path of a process that starts CLIs: their Node.js first.
-func (s *stand) path() string {
+func (s *cliRig) path() string {
 	return "PATH=" + filepath.Join(s.modules, ".bin") + ":" + os.Getenv("PATH")
 }
 
-// run gives the CLI a task by pawl run and returns what came of it.
-func (s *stand) run(args ...string) local.Result {
+// run gives the CLI a task with pawl run and returns the result.
+func (s *cliRig) run(args ...string) local.Result {
 	s.t.Helper()
 	_, r := s.runs(args...)
 	return r
 }
 
-// runs is run with the exit code.
-func (s *stand) runs(args ...string) (int, local.Result) {
+// runs is like run, and also returns the exit code.
+func (s *cliRig) runs(args ...string) (int, local.Result) {
 	s.t.Helper()
-	code, out, said := s.pawlRun(append(args, "--json")...)
+	code, out, stderr := s.pawlRun(append(args, "--json")...)
 	var r local.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Attempts) == 0 {
-		s.t.Fatalf("pawl run: exit code %d, %v\n%s%s", code, err, out, said)
+		s.t.Fatalf("pawl run: exit code %d, %v\n%s%s", code, err, out, stderr)
 	}
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
-			s.t.Logf("pawl run, exit code %d: %s%s", code, out, said)
+			s.t.Logf("pawl run, exit code %d: %s%s", code, out, stderr)
 			s.t.Logf("transcript of the last attempt: %.6000s", s.transcript(r.Attempts[len(r.Attempts)-1].Receipt))
 			for _, q := range s.provider.Requests() {
 				s.t.Logf("%s %s, effort %q, %d bytes", q.Time.Format(time.TimeOnly), q.Path, q.Effort, len(q.Body))
@@ -144,7 +141,7 @@ func (s *stand) runs(args ...string) (int, local.Result) {
 	return code, r
 }
 
-func (s *stand) pawlRun(args ...string) (code int, stdout, stderr string) {
+func (s *cliRig) pawlRun(args ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
 	s.write("pawl.yml", fmt.Sprintf("github: {app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}}\nlog: {level: error}\n%s", testrig.Secret, s.section()))
 	args = append([]string{"run", "--config", s.config, "--backend", s.cli.kind, "--repo", s.repo, "--sandbox", string(s.mode), "--task", "Create hello.txt with a short greeting."}, args...)
@@ -152,9 +149,9 @@ func (s *stand) pawlRun(args ...string) (code int, stdout, stderr string) {
 }
 
 // home is the HOME of the pawl process; transcripts are kept below it.
-func (s *stand) home() string { return filepath.Join(s.dir, "home") }
+func (s *cliRig) home() string { return filepath.Join(s.dir, "home") }
 
-func (s *stand) transcript(r policy.Receipt) string {
+func (s *cliRig) transcript(r policy.Receipt) string {
 	b, err := os.ReadFile(r.Transcript)
 	if err != nil {
 		return err.Error()
@@ -162,14 +159,13 @@ func (s *stand) transcript(r policy.Receipt) string {
 	return string(b)
 }
 
-// asked are the requests of agents that the provider got, those with tools.
-func (s *stand) asked() []fakeprovider.Request {
+// asked returns the agents' requests to the provider. Only requests with tools come from an agent.
+func (s *cliRig) asked() []fakeprovider.Request {
 	return slices.DeleteFunc(s.provider.Requests(), func(r fakeprovider.Request) bool { return r.Protocol == "" || len(r.Tools) == 0 })
 }
 
-// nobody checks that no process is left that knows the test's folder by its
-// arguments, its environment or the folder that it is in.
-func (s *stand) nobody() {
+// noProcessLeft checks that no process is left whose arguments, environment or current folder contain the test's folder.
+func (s *cliRig) noProcessLeft() {
 	s.t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -185,9 +181,8 @@ func (s *stand) nobody() {
 	}
 }
 
-// attempts are the attempts as pawl run logged them, and breaker what it logged
-// against the account.
-func (s *stand) attempts(r local.Result) (all []thread.Attempt, breaker policy.Breaker) {
+// attempts returns the attempts that pawl run logged, and the account's breaker.
+func (s *cliRig) attempts(r local.Result) (all []thread.Attempt, breaker policy.Breaker) {
 	s.t.Helper()
 	db, err := store.Open(s.t.Context(), "sqlite:"+filepath.Join(r.Transcripts, "pawl.db"), store.Options{Access: store.Reading})
 	if err != nil {
@@ -210,22 +205,22 @@ func (s *stand) attempts(r local.Result) (all []thread.Attempt, breaker policy.B
 }
 
 // greets checks that the scenario's greeting is on the branch of a run.
-func (s *stand) greets(r local.Result) {
+func (s *cliRig) greets(r local.Result) {
 	s.t.Helper()
 	if got := s.git("show", r.Branch+":hello.txt"); !strings.HasPrefix(got, "hello from the mock model\n") {
 		s.t.Errorf("hello.txt on %s is %q", r.Branch, got)
 	}
 }
 
-// has checks what a file holds on the branch of a run.
-func (s *stand) has(r local.Result, file, want string) {
+// has checks a file's content on a run's branch.
+func (s *cliRig) has(r local.Result, file, want string) {
 	s.t.Helper()
 	if got := s.git("show", r.Branch+":"+file); got != want {
 		s.t.Errorf("%s on %s is %q, want %q", file, r.Branch, got, want)
 	}
 }
 
-// rungOf is what a receipt says of a rung; the zero value where it did not fire.
+// rungOf returns a rung from a receipt; the zero value if the rung did not fire.
 func rungOf(r policy.Receipt, n int) policy.Rung {
 	for _, rung := range r.Rungs {
 		if rung.Rung == n {

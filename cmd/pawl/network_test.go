@@ -11,9 +11,9 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// TestWhereNoNetworkCanBeMadeNothingServesUnlessItIsOpen runs the server where its user may make all namespaces but those
-// of networks, as in some containers, as root and as an ordinary user.
-func TestWhereNoNetworkCanBeMadeNothingServesUnlessItIsOpen(t *testing.T) {
+// TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen runs the server as root and as an ordinary user who can create all
+// namespaces except network namespaces, as in some containers.
+func TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
 	const without = `echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"`
@@ -52,7 +52,7 @@ func TestWhereNoNetworkCanBeMadeNothingServesUnlessItIsOpen(t *testing.T) {
 				cmd     *exec.Cmd
 				want    string
 			}{
-				{"walled", exec.Command(bin, "serve", "--config", file), "private_key_file"}, // which comes after the sandbox
+				{"walled", exec.Command(bin, "serve", "--config", file), "private_key_file"}, // this check comes after the sandbox's
 				{"walled", wrapped(bin, "serve", "--config", file), "no network of its own"},
 				{"open", wrapped(bin, "serve", "--config", file), "private_key_file"},
 			} {
@@ -76,13 +76,13 @@ func TestWhereNoNetworkCanBeMadeNothingServesUnlessItIsOpen(t *testing.T) {
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	if said := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(said, "Agents have the same network access as this server (`sandbox.network: open`).") {
-		t.Errorf("the check run says\n%s", said)
+	if summary := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(summary, "Agents have the same network access as this server (`sandbox.network: open`).") {
+		t.Errorf("the check run says\n%s", summary)
 	}
 }
 
-// copyProgram copies the built program, by another process: a file that this one writes cannot be started while a child that
-// it forks meanwhile for another test has it open.
+// copyProgram copies the built program with another process. A file that this process writes could not be executed while a
+// child process, forked for another test, has it open.
 func copyProgram(t *testing.T, to string) {
 	t.Helper()
 	if out, err := exec.Command("cp", testrig.Program, to).CombinedOutput(); err != nil {

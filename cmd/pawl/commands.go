@@ -47,7 +47,7 @@ func databaseCommand(use, short, long string, give func(ctx context.Context, db 
 
 // operator returns this shell's user. now is the database's time, which dates all stored events.
 func operator(now time.Time) commands.Actor {
-	p := commands.Actor{Login: "somebody", Where: "in the shell", At: now}
+	p := commands.Actor{Login: "unknown", Where: "in the shell", At: now}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		p.Login = u.Username
 	}
@@ -107,7 +107,7 @@ func deliveriesCommand() *cobra.Command {
 		name, short, done string
 		decide            func(ctx context.Context, db *store.Store, guid string, by commands.Actor) (int, error)
 	}{
-		{"retry", "Retry deliveries now, as often as new ones", "will be retried", commands.RetryDelivery},
+		{"retry", "Retry deliveries now, with as many tries as a new delivery", "will be retried", commands.RetryDelivery},
 		{"dismiss", "Treat deliveries as handled without retrying them", "dismissed", commands.DismissDelivery},
 	} {
 		cmd.AddCommand(databaseCommand(o.name+" GUID...", o.short, "The GUID \""+store.AllUnhandled+"\" means all deliveries that could not be handled.",

@@ -13,20 +13,20 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// order runs a command of the shell beside the server and checks its exit code, and
-// that it says something, without control characters.
-func (r *rig) order(wantCode int, want string, args ...string) (said string) {
+// shell runs a pawl command next to the server. It checks the exit code, and that the output contains a text and no
+// control characters.
+func (r *rig) shell(wantCode int, want string, args ...string) (text string) {
 	r.T.Helper()
 	code, out, errs := pawl(r.T, r.Dir, nil, append(args, "--config", r.File())...)
-	said = out + errs
-	if code != wantCode || !strings.Contains(said, want) || strings.Contains(said, "\x1b") {
-		r.T.Errorf("pawl %s: exit %d, want %d and %q:\n%s", strings.Join(args, " "), code, wantCode, want, said)
+	text = out + errs
+	if code != wantCode || !strings.Contains(text, want) || strings.Contains(text, "\x1b") {
+		r.T.Errorf("pawl %s: exit %d, want %d and %q:\n%s", strings.Join(args, " "), code, wantCode, want, text)
 	}
-	return said
+	return text
 }
 
-// What comments and buttons do, the shell does while the server runs, in the person's name.
-func TestOrdersFromTheShell(t *testing.T) {
+// Shell commands have the same effect as comments and buttons while the server runs. The log names the shell's user.
+func TestShellCommands(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("cat > /dev/null; echo '\033[2Jworking'; "+testrig.Gated+"echo two >> a.txt; echo finished\n", "")
@@ -34,34 +34,34 @@ func TestOrdersFromTheShell(t *testing.T) {
 	n := r.Solve("Add a line", "Please add a line to a.txt.")
 	name := testrig.ThreadName(n)
 	r.Await("the attempt", func() bool { return r.Has("ready") })
-	r.order(exitFailed, "an attempt is running; stop it first", "retry", name)
-	r.order(exitDone, "working\n", "logs", name)
-	if said := r.order(exitDone, "Attempt 1 is running on mine", "status", name); !strings.Contains(said, "Add a line") {
-		t.Errorf("status does not name the issue: %s", said)
+	r.shell(exitFailed, "an attempt is running; stop it first", "retry", name)
+	r.shell(exitDone, "working\n", "logs", name)
+	if output := r.shell(exitDone, "Attempt 1 is running on mine", "status", name); !strings.Contains(output, "Add a line") {
+		t.Errorf("status does not name the issue: %s", output)
 	}
-	r.order(exitDone, "stop is requested", "stop", name)
+	r.shell(exitDone, "stop is requested", "stop", name)
 	if s := r.Over(name); s.Rule != policy.RuleCancelled || !strings.Contains(strings.Join(s.Reasons, ""), "asked to stop") {
 		t.Errorf("after stop: %+v", s)
 	}
 	r.Touch("go")
-	r.order(exitDone, "is paused", "pause", testrig.Repo)
-	r.order(exitDone, "", "retry", name)
+	r.shell(exitDone, "is paused", "pause", testrig.Repo)
+	r.shell(exitDone, "", "retry", name)
 	r.Await("the pause", func() bool { s := r.Thread(name); return s.Rule == policy.RulePaused && s.State == "stopped" })
-	r.order(exitDone, "threads that continue: 1", "unpause", testrig.Repo)
+	r.shell(exitDone, "threads that continue: 1", "unpause", testrig.Repo)
 	r.Await("the work", func() bool { return r.PullOf(n) > 0 && r.Thread(name).State == "done" })
-	if said := r.order(exitDone, "", "logs", "-f", "-n", "1", name); said != "finished\n" {
-		t.Errorf("the last line of the last attempt is %q", said)
+	if output := r.shell(exitDone, "", "logs", "-f", "-n", "1", name); output != "finished\n" {
+		t.Errorf("the last line of the last attempt is %q", output)
 	}
-	r.order(exitFailed, "the work is done; retry makes one more attempt", "resume", name)
-	r.order(exitDone, "Recoveries of the last 8 weeks", "status", "--learning")
-	r.order(exitFailed, "no known limit", "close-breaker", "nobody")
+	r.shell(exitFailed, "the work is done; retry makes one more attempt", "resume", name)
+	r.shell(exitDone, "Recoveries of the last 8 weeks", "status", "--learning")
+	r.shell(exitFailed, "no known limit", "close-breaker", "nobody")
 }
 
-func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
+func TestInvalidShellCommandsExplainUsage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
-	r.order(exitFailed, "start pawl serve once", "deliveries", "retry", "all")
+	r.shell(exitFailed, "start pawl serve once", "deliveries", "retry", "all")
 	r.Start()
 	for args, want := range map[string]string{
 		"retry":                           "see pawl retry --help",
@@ -86,7 +86,7 @@ func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
+func TestOperatorRetriesOrDismissesDeliveries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -97,25 +97,25 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 			VALUES (?, 'ping', x'7b7d', ?, 'failed', ?, 100, 0)`, guid, time.Now().Add(-96*time.Hour).UnixMicro(), "<script>alert(1)</script>\x1b[31m")
 		r.Must(err)
 	}
-	if _, said := r.Ready(); !strings.Contains(said.Part(t, "deliveries").Detail, "3 could not be handled") {
-		t.Errorf("/readyz: %+v, want that three were given up", said)
+	if _, health := r.Ready(); !strings.Contains(health.Part(t, "deliveries").Detail, "3 could not be handled") {
+		t.Errorf("/readyz: %+v, want that three were given up", health)
 	}
 	if _, page := r.Get("/accounts"); !strings.Contains(page, "two") || !strings.Contains(page, "given up") || strings.Contains(page, "<script>alert") {
-		t.Errorf("the page does not list them, or not safely:\n%s", page)
+		t.Errorf("the page does not list the deliveries safely:\n%s", page)
 	}
 	listed := func(want int) {
 		t.Helper()
-		if said := r.order(exitDone, "", "status"); strings.Count(said, "given up; ") != want {
-			t.Errorf("pawl status does not list %d deliveries:\n%s", want, said)
+		if output := r.shell(exitDone, "", "status"); strings.Count(output, "given up; ") != want {
+			t.Errorf("pawl status does not list %d deliveries:\n%s", want, output)
 		}
 	}
 	listed(3)
-	r.order(exitDone, "two: 1 dismissed", "deliveries", "dismiss", "two")
-	r.order(exitDone, "one: 1 will be retried", "deliveries", "retry", "one")
+	r.shell(exitDone, "two: 1 dismissed", "deliveries", "dismiss", "two")
+	r.shell(exitDone, "one: 1 will be retried", "deliveries", "retry", "one")
 	r.Await("the first to be handled", func() bool { return r.DeliveryOf("one").State == thread.Handled })
 	listed(1)
-	r.Stop(syscall.SIGTERM) // the commands need no server
-	r.order(exitDone, "all: 1 will be retried", "deliveries", "retry", "all")
+	r.Stop(syscall.SIGTERM) // the commands work without a running server
+	r.shell(exitDone, "all: 1 will be retried", "deliveries", "retry", "all")
 	r.Start()
 	r.Await("the third to be handled", func() bool { return r.DeliveryOf("three").State == thread.Handled })
 	listed(0)
@@ -132,7 +132,7 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	}
 }
 
-func TestTheTailOfALogIsItsLastLines(t *testing.T) {
+func TestTailShowsTheLastLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
 	for text, want := range map[string]string{
