@@ -39,6 +39,7 @@ func arrows() map[string][]string {
 		"internal/agent":    {"policy", "config", "internal/render", "internal/limit", "internal/agent", "internal/panics"},
 		"internal/ground":   {"policy", "internal/sandbox", "internal/wait"},
 		"internal/gateway":  {"policy", "config", "internal/render", "internal/limit", "internal/secret", "internal/wait", "internal/panics"},
+		"internal/cluster":  {"solver/thread", "policy", "internal/wait"},
 		"internal/store":    {"solver/thread", "policy", "internal/crash", "internal/wait"},
 		"internal/forge":    {"policy", "internal/render", "internal/crash", "internal/wait", "internal/secret"},
 		"internal/checkrun": {"solver/thread", "policy", "config", "internal/forge", "internal/render"},

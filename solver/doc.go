@@ -8,6 +8,7 @@
 //	step.go      a step: its order, the facts for policy, background work during an attempt
 //	solver.go    Step, and when a failed step is retried
 //	slots.go     the number of concurrent attempts, and the first attempt on a limited account
+//	nodes.go     attempts that are left to another node
 //	host.go      the differences between GitHub and a folder (pawl run)
 //	prepare.go   refusals before an attempt, and an attempt's input
 //	context.go   the discussion, and who may write there

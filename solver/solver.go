@@ -25,15 +25,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Others knows the nodes that share the database.
-type Others interface {
-	// Nodes lists the running nodes except one.
-	Nodes(ctx context.Context, except string) ([]policy.Node, error)
-	// WarmFolder returns the data folder with the caches of a thread's repository; empty if unknown.
-	WarmFolder(context.Context, thread.ID) (string, error)
-	SetWarmFolder(ctx context.Context, t thread.ID, folder string) error
-}
-
 // Solver carries out decisions. Env and Host are required.
 type Solver struct {
 	Env    attempt.Env

@@ -24,7 +24,7 @@ type Archive interface {
 	handlers.Shared
 }
 
-// Duty lets one node at a time look; see store.Duty.
+// Duty lets one node at a time look; see cluster.Duty.
 type Duty interface {
 	Begin(ctx context.Context) (mine bool, err error)
 	Hold(ctx context.Context) error

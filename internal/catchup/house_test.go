@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/handlers/handlerstest"
-	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -43,8 +43,8 @@ func (w *house) serve(secret string) {
 }
 
 // duty is a node's view of the duty.
-func (w *house) duty(node string) *store.Duty {
-	return w.Store.Duty("catch-up", node, 5*time.Minute)
+func (w *house) duty(node string) *cluster.Duty {
+	return cluster.NewDuty(w.Store, "catch-up", node, 5*time.Minute)
 }
 
 // watcher returns a new watcher.

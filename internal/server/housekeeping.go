@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -63,7 +64,7 @@ func (s *Server) sweep() func(context.Context) error {
 // clean removes old records at the start and every hour: each server from its folders, one server from the database.
 // A server with a wrong clock removes nothing.
 func (s *Server) clean(ctx context.Context) {
-	duty := s.store.Duty("clean", s.solver.Env.Node, cleanInterval)
+	duty := cluster.NewDuty(s.store, "clean", s.solver.Env.Node, cleanInterval)
 	for next := time.Now(); ; {
 		if s.clockTrouble() == nil {
 			if !time.Now().Before(next) {
@@ -88,7 +89,7 @@ func (s *Server) cleanWork(ctx context.Context) {
 	}
 }
 
-func (s *Server) cleanDatabase(ctx context.Context, duty *store.Duty) {
+func (s *Server) cleanDatabase(ctx context.Context, duty *cluster.Duty) {
 	mine, err := duty.Begin(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn().Err(err).Msg("ask for the duty of removing old records; retrying")

@@ -114,7 +114,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	catchUp := catchup.New(h, s.store, s.store.Duty("catch-up", s.solver.Env.Node, catchUpInterval))
+	catchUp := catchup.New(h, s.store, cluster.NewDuty(s.store, "catch-up", s.solver.Env.Node, catchUpInterval))
 	if err := catchUp.Begin(ctx); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 	s.queue.Start(ctx)
 	s.task(background, "catch-up", func() { catchUp.Watch(background, s.deps.Started) })
 	if s.cfg.GitHub.Receive == config.ReceivePoll {
-		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Env.Node, catchup.PollEvery))
+		poll := catchup.New(h, s.store, cluster.NewDuty(s.store, "poll", s.solver.Env.Node, catchup.PollEvery))
 		poll.Listed = counters.Listed("poll", s.store.Now)
 		s.task(background, "poll", func() { poll.Poll(background) })
 	}

@@ -19,7 +19,7 @@
 //	database.go   transactions, full disks, failed syncs
 //	clean.go      removal of old records
 //	accounts.go   running attempts by account, use and grades
-//	duty.go       periodic duties, shared blobs, Ping
+//	shared.go     blobs that all nodes share, Ping
 //	list.go       lists for the pages and pawl status
 //	store.go      schema versions
 package store

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/cluster"
 )
 
 func aDutyIsDoneByOneNode(t *testing.T, dsn string) {
 	const every = 5 * time.Minute
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	node := func(name string) *store.Duty { return s.Duty("look", name, every) }
-	begins := func(what string, d *store.Duty, want bool) {
+	node := func(name string) *cluster.Duty { return cluster.NewDuty(s, "look", name, every) }
+	begins := func(what string, d *cluster.Duty, want bool) {
 		t.Helper()
 		if got := must(d.Begin(ctx))(t); got != want {
 			t.Errorf("%s: %t, want %t", what, got, want)
@@ -53,11 +53,11 @@ func aDutyIsDoneByOneNode(t *testing.T, dsn string) {
 func dutySurvivesAClockThatWasAhead(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	c.Advance(24 * time.Hour)
-	if !must(s.Duty("look", "fast", time.Minute).Begin(t.Context()))(t) {
+	if !must(cluster.NewDuty(s, "look", "fast", time.Minute).Begin(t.Context()))(t) {
 		t.Error("the first was refused")
 	}
 	c.Advance(-24 * time.Hour)
-	if !must(s.Duty("look", "right", time.Minute).Begin(t.Context()))(t) {
+	if !must(cluster.NewDuty(s, "look", "right", time.Minute).Begin(t.Context()))(t) {
 		t.Error("no node may do it for a day")
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/internal/catchup"
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
@@ -298,7 +299,7 @@ func (s *scale) looks(ctx context.Context, db *store.Store) ([]row, error) {
 		return nil, err
 	}
 	h := &handlers.Handlers{Store: db, Forge: client, Now: s.now, Solver: &solver.Solver{Env: attempt.Env{Store: db, Now: s.now}}}
-	w := catchup.New(h, db, db.Duty("catch-up", "bench", time.Hour/looksAnHour))
+	w := catchup.New(h, db, cluster.NewDuty(db, "catch-up", "bench", time.Hour/looksAnHour))
 	var took []time.Duration
 	most, app, all, whole := 0, 0, 0, 0
 	hour, compared := map[string]int{}, map[string]bool{}
