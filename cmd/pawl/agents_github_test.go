@@ -17,7 +17,7 @@ func TestDiscussionReachesEveryCLIsModel(t *testing.T) {
 	t.Parallel()
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
-			s := newStand(t, cli, "edit-success")
+			s := newCLIRig(t, cli, "edit-success")
 			r := newProcessRig(t, nil)
 			r.Config += s.section()
 			r.StartProgram(s.path())
@@ -34,7 +34,7 @@ func TestDiscussionReachesEveryCLIsModel(t *testing.T) {
 				t.Fatalf("%s (%s %q), want done", state.State, state.Rule, state.Reasons)
 			}
 			var all strings.Builder
-			for _, q := range s.asked() {
+			for _, q := range s.requests() {
 				all.Write(q.Body)
 			}
 			for _, want := range []string{"Use port 9999.", "> Say good bye instead.", "picture-1.png", "2 of 2 comments"} {

@@ -38,7 +38,7 @@ cat > prompt.txt
 cat found.txt
 `
 
-// planted are a server's secrets by their descriptions. env sets the secrets that are not in the configuration.
+// planted holds a server's secrets by their descriptions. env sets the secrets that are not in the configuration.
 type planted struct {
 	secrets map[string]string
 	env     []string
@@ -96,7 +96,7 @@ func boxed(t *testing.T) {
 	}
 }
 
-// TestNoAgentFindsASecret runs the real CLIs, and a script that searches harder, in a Pawl with planted secrets. They
+// TestNoAgentFindsASecret runs the real CLIs, and a script that searches harder, with planted secrets. They
 // search their environment, files and processes, and must find none of these secrets.
 func TestNoAgentFindsASecret(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestNoAgentFindsASecret(t *testing.T) {
 	for _, cli := range append(realCLIs(), realCLI{kind: "command", protocol: "openai", model: "mock-model"}) {
 		t.Run(cli.kind, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, cli, "leak")
+			s := newCLIRig(t, cli, "leak")
 			var key strings.Builder
 			key.WriteString("-----BEGIN RSA PRIVATE KEY-----\n")
 			for range 26 {
@@ -132,7 +132,7 @@ func TestNoAgentFindsASecret(t *testing.T) {
 			if n := p.below(t, r.Transcripts); n < 3 {
 				t.Errorf("%d files in %s, want at least 3", n, r.Transcripts)
 			}
-			for _, q := range s.asked() {
+			for _, q := range s.requests() {
 				p.check(t, "a request to the provider", string(q.Body))
 			}
 		})
@@ -160,7 +160,7 @@ func TestNoAgentFindsAGitHubToken(t *testing.T) {
 	work, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "found.txt")
 	r.Must(err)
 	if !strings.Contains(work, "PAWL_THREAD="+testrig.ThreadName(n)) || !slices.ContainsFunc(tokens(), func(s string) bool { return strings.HasPrefix(s, "ghs_") }) {
-		t.Errorf("the agent searched too little for %d secrets: %.2000s", len(p.secrets), work)
+		t.Errorf("the agent, with %d secrets to find, searched too little: %.2000s", len(p.secrets), work)
 	}
 	p.check(t, "the commit", work)
 	p.check(t, "the log of the server", r.Log.String())

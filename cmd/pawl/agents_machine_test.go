@@ -19,7 +19,7 @@ func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, cli, "edit-success")
+			s := newCLIRig(t, cli, "edit-success")
 			s.write("wrap.sh", "#!/bin/sh\nls \"$HOME/.pawl/tests.json\" || exit 9\necho broken > \"$HOME/.pawl/tests.json\"\nexec "+cli.kind+" \"$@\"\n")
 			wrap := filepath.Join(s.dir, "wrap.sh")
 			if err := os.Chmod(wrap, 0o700); err != nil {
@@ -28,7 +28,7 @@ func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 			s.backend = fmt.Sprintf("argv: [%q]", wrap)
 			r := s.run("--verify", "test -f hello.txt")
 			if last := r.Attempts[0]; r.State != "done" || len(r.Attempts) != 1 || rungOf(last.Receipt, policy.RungTests).Times != 0 {
-				t.Errorf("%s (%s %q) after %d attempts, rungs %+v; want done by the first without the tool", r.State, r.Rule, r.Reasons, len(r.Attempts), last.Rungs)
+				t.Errorf("%s (%s %q) after %d attempts, rungs %+v; want done after one attempt without the tool", r.State, r.Rule, r.Reasons, len(r.Attempts), last.Rungs)
 			}
 			s.greets(r)
 		})
@@ -43,7 +43,7 @@ func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
 	providers, backends := "providers:\n", "backends:\n"
 	var s *cliRig
 	for _, cli := range realCLIs() {
-		s = newStand(t, cli, "edit-success")
+		s = newCLIRig(t, cli, "edit-success")
 		providers += fmt.Sprintf("  - {name: %s, protocol: %s, base_url: %q, key: %q}\n", cli.kind, cli.protocol, s.provider.URL("edit-success"), testrig.ProviderKey)
 		backends += fmt.Sprintf("  - {name: %s, kind: %[1]s, model: %s, provider: %[1]s}\n", cli.kind, cli.model)
 	}
@@ -57,7 +57,7 @@ func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
 			}
 		}
 		if !strings.Contains(shown, cli.version) || strings.Contains(shown, "failed") || !strings.Contains(shown, "does not get the key") {
-			t.Errorf("about %s it prints:\n%s", cli.kind, shown)
+			t.Errorf("pawl doctor prints about %s:\n%s", cli.kind, shown)
 		}
 		if !strings.Contains(out, "provider "+cli.kind) {
 			t.Errorf("the provider of %s is not checked", cli.kind)

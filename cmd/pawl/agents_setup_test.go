@@ -71,7 +71,7 @@ type cliRig struct {
 	env                   []string
 }
 
-func newStand(t *testing.T, cli realCLI, scenario string) *cliRig {
+func newCLIRig(t *testing.T, cli realCLI, scenario string) *cliRig {
 	t.Helper()
 	s := &cliRig{folder: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: testrig.Kept(t)}
 	var err error
@@ -159,8 +159,8 @@ func (s *cliRig) transcript(r policy.Receipt) string {
 	return string(b)
 }
 
-// asked returns the agents' requests to the provider. Only requests with tools come from an agent.
-func (s *cliRig) asked() []fakeprovider.Request {
+// requests returns the agents' requests to the provider. Only requests with tools come from an agent.
+func (s *cliRig) requests() []fakeprovider.Request {
 	return slices.DeleteFunc(s.provider.Requests(), func(r fakeprovider.Request) bool { return r.Protocol == "" || len(r.Tools) == 0 })
 }
 

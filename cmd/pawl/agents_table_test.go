@@ -43,8 +43,8 @@ var (
 )
 
 // every names the CLIs of config's table except one.
-func every(but string) string {
-	kinds := slices.DeleteFunc(config.CLIs(), func(kind string) bool { return kind == but })
+func every(except string) string {
+	kinds := slices.DeleteFunc(config.CLIs(), func(kind string) bool { return kind == except })
 	return strings.Join(kinds, " ")
 }
 
@@ -82,17 +82,17 @@ func workingCases() []agentCase {
 			state: "done", rule: "done", ending: "completed", outcome: "unverified", attempts: 1, check: edited,
 		},
 		{
-			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"}, only: exceptOpenCode,
+			name: "an empty answer is retried", scenario: "empty", set: map[string]string{"fails": "1"}, only: exceptOpenCode,
 			state: "done", ending: "completed", outcome: "unverified", attempts: 1,
 			check: func(s *cliRig, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
-					s.t.Errorf("rungs %+v, want one that recovered, and what the empty answer cost", last.Rungs)
+					s.t.Errorf("rungs %+v, want one that recovered, with the empty answer's cost", last.Rungs)
 				}
 				s.greets(r)
 			},
 		},
 		{
-			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: exceptOpenCode,
+			name: "prose ends the attempt; another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: exceptOpenCode,
 			state: "done", ending: "completed", outcome: "unverified", attempts: 2,
 			check: func(s *cliRig, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
@@ -101,31 +101,31 @@ func workingCases() []agentCase {
 				if first := r.Attempts[0].Receipt; first.Ending != policy.NoAnswer || !first.Rambled || !strings.Contains(first.Detail, "bytes of prose") {
 					s.t.Errorf("the first attempt ended %s, %q", first.Ending, first.Detail)
 				}
-				if asked := s.asked(); len(asked) < 2 || s.cli.kind == "codex" && asked[0].Effort == asked[1].Effort {
-					s.t.Errorf("%d requests; the second with the effort of the first", len(asked))
+				if requests := s.requests(); len(requests) < 2 || s.cli.kind == "codex" && requests[0].Effort == requests[1].Effort {
+					s.t.Errorf("%d requests, want at least two, the second with another effort", len(requests))
 				}
 				s.greets(r)
 			},
 		},
 		{
-			name: "runs the tests by the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
+			name: "runs the tests with the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
 			state: "done", ending: "completed", outcome: "unverified", attempts: 1,
 			check: func(s *cliRig, _ local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || rung.Recovered || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
 					s.t.Errorf("rungs %+v, want one call of run_tests, which failed", last.Rungs)
 				}
-				first := s.asked()[0]
+				first := s.requests()[0]
 				if !slices.ContainsFunc(first.Tools, func(tool string) bool { return strings.Contains(tool, "run_tests") }) {
-					s.t.Errorf("the first request offers %q, and no run_tests", first.Tools)
+					s.t.Errorf("the first request offers the tools %q, want run_tests among them", first.Tools)
 				}
 			},
 		},
 		{
-			name: "goes on where the session was", scenario: "resume", verify: []string{"test -f turn2.txt"},
+			name: "continues the session", scenario: "resume", verify: []string{"test -f turn2.txt"},
 			state: "done", ending: "completed", outcome: "unverified", attempts: 2, check: resumed,
 		},
 		{
-			name: "changes the effort", scenario: "effort", verify: []string{"false"},
+			name: "escalates the effort", scenario: "effort", verify: []string{"false"},
 			backend: "effort: medium", more: "policy: {ladder: {verify_retries: 0}}",
 			state: "stopped", ending: "completed", attempts: 2, check: switched,
 		},
@@ -136,7 +136,7 @@ func workingCases() []agentCase {
 func refusedCases() []agentCase {
 	return []agentCase{
 		{
-			name: "a usage limit with its reset", scenario: "usage-limit", sleeps: "gemini opencode",
+			name: "a usage limit with a reset time", scenario: "usage-limit", sleeps: "gemini opencode",
 			state: "stopped", rule: "usage_limit", ending: "usage_limit", outcome: "usage_limit", attempts: 1, check: usedUp,
 		},
 		{
@@ -147,21 +147,21 @@ func refusedCases() []agentCase {
 					s.t.Errorf("limit %+v, want auth", last.Limit)
 				}
 				if _, b := s.attempts(r); b.Kind != policy.Auth || b.Consecutive != 1 {
-					s.t.Errorf("breaker %+v, want one of auth", b)
+					s.t.Errorf("breaker %+v, want one rejected login", b)
 				}
 			},
 		},
 		{
-			// Like an agent that changes its own command line. OpenCode asks only for models that it knows.
-			name: "a model that is not the backend's", scenario: "edit-success", only: exceptOpenCode,
+			// Like an agent that changes its own command line. OpenCode requests only models that it knows.
+			name: "another model than the backend's", scenario: "edit-success", only: exceptOpenCode,
 			backend: `argv: [bash, -c, 'c=$1; shift; exec "$c" "$${@/%MODEL/another-model}"', bash, CLI]`,
 			state:   "stopped", rule: "no_progress", ending: "crashed", attempts: 1,
 			check: func(s *cliRig, _ local.Result, last policy.Receipt) {
-				if n := len(s.asked()); n > 0 {
-					s.t.Errorf("%d requests for a model that is not the backend's", n)
+				if n := len(s.requests()); n > 0 {
+					s.t.Errorf("the provider got %d requests for another model, want none", n)
 				}
 				if !strings.Contains(last.Detail, "is not allowed here: use "+s.cli.model) {
-					s.t.Errorf("the CLI shows %q, and not which model it may ask", last.Detail)
+					s.t.Errorf("the CLI shows %q, want the allowed model", last.Detail)
 				}
 			},
 		},
@@ -199,13 +199,13 @@ func cutCases() []agentCase {
 				if !strings.Contains(last.Detail, "severe edit loop") || last.Edits.Operations < 6 || last.Edits.MaxRepeatPath != "flip.txt" {
 					s.t.Errorf("%+v, %q; want it cut off as a severe loop over flip.txt", last.Edits, last.Detail)
 				}
-				if n := len(s.asked()); n >= 60 {
-					s.t.Errorf("%d requests: the loop ended by itself", n)
+				if n := len(s.requests()); n >= 60 {
+					s.t.Errorf("%d requests, want fewer than 60: the loop was not cut off", n)
 				}
 			},
 		},
 		{
-			name: "a budget that is used up", scenario: "edit-loop", only: exceptOpenCode, more: "policy: {budget: {tokens_per_attempt: 2000}}",
+			name: "a used-up budget", scenario: "edit-loop", only: exceptOpenCode, more: "policy: {budget: {tokens_per_attempt: 2000}}",
 			state: "stopped", ending: "turn_limit", attempts: 1,
 			check: func(s *cliRig, r local.Result, last policy.Receipt) {
 				text := strings.ToLower(fmt.Sprint(last.Final, last.Detail, last.Reasons, r.Reasons))
@@ -217,7 +217,7 @@ func cutCases() []agentCase {
 				if !strings.Contains(last.Budget, "tokens of its budget of 2000") || last.Limit != nil {
 					s.t.Errorf("budget %q, limit %+v; want the budget of 2000 tokens", last.Budget, last.Limit)
 				}
-				if n := len(s.asked()); n > 3 {
+				if n := len(s.requests()); n > 3 {
 					s.t.Errorf("%d requests, want no more than the budget allows", n)
 				}
 			},
@@ -225,11 +225,11 @@ func cutCases() []agentCase {
 	}
 }
 
-// edited checks the receipt of a small piece of work.
+// edited checks the receipt of a single edit.
 func edited(s *cliRig, r local.Result, last policy.Receipt) {
 	s.greets(r)
 	if len(last.RefusedHosts) > 0 { // the configuration turns off the CLIs' own requests
-		s.t.Errorf("the proxy refused %q, which no user asked for", last.RefusedHosts)
+		s.t.Errorf("the CLI requested %q, want no requests of its own", last.RefusedHosts)
 	}
 	t := last.Tokens
 	if t.Input != 2400 || t.CachedInput != 400 || t.Output == 0 || last.ToolCalls == 0 || last.Turns == 0 || last.AgentMS == 0 || last.Edits.Operations != 1 || len(last.Rungs) != 0 {
@@ -239,7 +239,7 @@ func edited(s *cliRig, r local.Result, last policy.Receipt) {
 	if s.fields != "" && (last.CostUSD == nil || math.Abs(*last.CostUSD-want) > 1e-9) {
 		s.t.Errorf("cost %v, want %v", last.CostUSD, want)
 	}
-	for _, q := range s.asked() {
+	for _, q := range s.requests() {
 		if q.Model != s.cli.model {
 			s.t.Errorf("the request's model is %q, want %q", q.Model, s.cli.model)
 		}
@@ -252,11 +252,11 @@ func edited(s *cliRig, r local.Result, last policy.Receipt) {
 // usedUp checks that Pawl recorded the usage limit with its reset, did not wait, and counted it for the account. The
 // provider sends a duration instead of a time, so the reset is a little later on a slow machine.
 func usedUp(s *cliRig, r local.Result, last policy.Receipt) {
-	asked := s.asked()
-	if last.Limit == nil || len(asked) == 0 || len(asked) > 3 {
-		s.t.Fatalf("limit %+v after %d requests", last.Limit, len(asked))
+	requests := s.requests()
+	if last.Limit == nil || len(requests) == 0 || len(requests) > 3 {
+		s.t.Fatalf("limit %+v after %d requests", last.Limit, len(requests))
 	}
-	if off := last.Limit.ResetsAt.Sub(asked[len(asked)-1].Time.Add(time.Hour)); off.Abs() > 30*time.Second || last.Limit.Source != "structured" {
+	if off := last.Limit.ResetsAt.Sub(requests[len(requests)-1].Time.Add(time.Hour)); off.Abs() > 30*time.Second || last.Limit.Source != "structured" {
 		s.t.Errorf("reset at %s (%s), which is off by %s", last.Limit.ResetsAt, last.Limit.Source, off)
 	}
 	if last.AgentMS > (10 * time.Minute).Milliseconds() {
@@ -272,8 +272,8 @@ func ended(s *cliRig, _ local.Result, last policy.Receipt) {
 	if !strings.Contains(strings.Join(last.Reasons, "\n"), "killed") || last.AgentMS > (10*time.Minute).Milliseconds() {
 		s.t.Errorf("%d ms, %q; want it killed at its time limit", last.AgentMS, last.Reasons)
 	}
-	if len(s.asked()) == 0 {
-		s.t.Log("the machine was so busy that the agent had not asked its model yet")
+	if len(s.requests()) == 0 {
+		s.t.Log("the machine was so busy that the agent had not called its model yet")
 	}
 }
 
@@ -284,15 +284,15 @@ func resumed(s *cliRig, r local.Result, last policy.Receipt) {
 	s.has(r, "turn2.txt", "turn 2\n")
 	all, _ := s.attempts(r)
 	if all[1].Session == "" || all[1].Session != r.Attempts[0].Session || !strings.Contains(all[1].Continues, "continues the session of attempt 1") {
-		s.t.Errorf("session %q (%s), want that of the first attempt, %q", all[1].Session, all[1].Continues, r.Attempts[0].Session)
+		s.t.Errorf("session %q (%s), want the first attempt's, %q", all[1].Session, all[1].Continues, r.Attempts[0].Session)
 	}
 	if all[0].Session != "" || last.Tokens.Input != 2400 || r.Attempts[0].Tokens.Input != 2400 {
-		s.t.Errorf("tokens %+v and %+v, want those of two answers each", r.Attempts[0].Tokens, last.Tokens)
+		s.t.Errorf("tokens %+v and %+v, want the tokens of two answers each", r.Attempts[0].Tokens, last.Tokens)
 	}
-	asked := s.asked()
-	body := string(asked[len(asked)-1].Body)
+	requests := s.requests()
+	body := string(requests[len(requests)-1].Body)
 	if !strings.Contains(body, "turn1.txt") || !strings.Contains(body, "turn2.txt") || strings.Count(body, "Make the change in the files of the current directory") != 2 {
-		s.t.Errorf("the last of %d requests does not contain the earlier conversation", len(asked))
+		s.t.Errorf("the last of %d requests does not contain the earlier conversation", len(requests))
 	}
 }
 
@@ -303,7 +303,7 @@ func switched(s *cliRig, r local.Result, last policy.Receipt) {
 		own, high = "8192", "24576"
 	}
 	var got []string
-	for _, q := range s.asked() {
+	for _, q := range s.requests() {
 		if len(got) == 0 || got[len(got)-1] != q.Effort {
 			got = append(got, q.Effort)
 		}
@@ -312,7 +312,7 @@ func switched(s *cliRig, r local.Result, last policy.Receipt) {
 		s.t.Errorf("efforts %q, want %s, then %s", got, own, high)
 	}
 	if rung := rungOf(last, policy.RungEffort); rung.Times != 1 || rung.Recovered {
-		s.t.Errorf("rungs %+v, want the escalated effort, which did not help", last.Rungs)
+		s.t.Errorf("rungs %+v, want the escalated effort, not recovered", last.Rungs)
 	}
 }
 
@@ -352,7 +352,7 @@ func atATime(most int, all []func()) {
 }
 
 func (c agentCase) play(t *testing.T, cli realCLI) {
-	s := newStand(t, cli, c.scenario)
+	s := newCLIRig(t, cli, c.scenario)
 	for k, v := range c.set {
 		s.provider.Set(k, v)
 	}

@@ -32,7 +32,7 @@ func (l *lives) killed() {
 	l.Await("the kill", func() bool { return len(l.Died()) == 1 })
 }
 
-// endsAs waits until a thread has ended and its status comment says how.
+// endsAs waits until a thread has ended and its status comment has the headline.
 func (l *lives) endsAs(n int, headline string) thread.State {
 	l.T.Helper()
 	name := testrig.ThreadName(n)
@@ -85,7 +85,7 @@ func TestPlanIsCarriedOutOnceDespiteKills(t *testing.T) {
 			edits("add too late")
 			for _, a := range l.endsAs(n, "Ready for review").Attempts[1:] {
 				if !strings.Contains(a.Plan, "add thirty") {
-					t.Errorf("attempt %d worked by %q, want the plan with thirty", a.N, a.Plan)
+					t.Errorf("attempt %d has the plan %q, want the edited one", a.N, a.Plan)
 				}
 			}
 			plans, pulls := l.CommentsWith(n, testrig.APlan), l.World.Pulls(testrig.Repo)
@@ -101,7 +101,7 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 	t.Parallel()
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
-			s := newStand(t, cli, "edit-success")
+			s := newCLIRig(t, cli, "edit-success")
 			r := newProcessRig(t, nil)
 			r.Config += s.section()
 			r.StartProgram(s.path())
@@ -114,12 +114,12 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 			}
 			got := attempts[0].Receipt
 			if !slices.Contains(got.LeftOut, "hello.txt (thrown away)") || len(r.World.Pulls(testrig.Repo)) != 0 {
-				t.Errorf("%q are left out, want the file discarded", got.LeftOut)
+				t.Errorf("left out: %q, want the discarded file", got.LeftOut)
 			}
 			if answers := r.CommentsWith(n, testrig.AnAnswer); len(answers) != 1 || got.Final == "" || !strings.Contains(answers[0].Body, got.Final) {
 				t.Errorf("the answers are %+v, want one with %q", answers, got.Final)
 			}
-			if !slices.ContainsFunc(s.asked(), func(q fakeprovider.Request) bool { return strings.Contains(string(q.Body), "Where is the greeting?") }) {
+			if !slices.ContainsFunc(s.requests(), func(q fakeprovider.Request) bool { return strings.Contains(string(q.Body), "Where is the greeting?") }) {
 				t.Error("no request to the model contains the question")
 			}
 		})

@@ -23,7 +23,7 @@ func TestSecretsAreNotPushedAndAreReported(t *testing.T) {
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
 	s := r.Ending(n)
 	if s.State != "stopped" || s.Rule != "secret" || len(r.World.Pushes(testrig.Repo)) != 0 {
-		t.Fatalf("%s (%s %q) after pushes %v; want secret and none", s.State, s.Rule, s.Reasons, r.World.Pushes(testrig.Repo))
+		t.Fatalf("%s (%s %q) after the pushes %v; want the rule secret and no push", s.State, s.Rule, s.Reasons, r.World.Pushes(testrig.Repo))
 	}
 	comment := r.World.Comments(testrig.Repo, n)[1].Body
 	for _, want := range []string{
@@ -31,7 +31,7 @@ func TestSecretsAreNotPushedAndAreReported(t *testing.T) {
 		"line 1 of d.txt looks like a value that Pawl gave", "the name of a file looks like a GitLab token", "allow_secrets",
 	} {
 		if !strings.Contains(strings.ReplaceAll(comment, "`", ""), want) {
-			t.Errorf("the status comment does not say %q:\n%s", want, comment)
+			t.Errorf("the status comment does not contain %q:\n%s", want, comment)
 		}
 	}
 	all := r.World.Comments(testrig.Repo, n)
@@ -52,11 +52,11 @@ func TestSecretsAreNotPushedAndAreReported(t *testing.T) {
 	r.Writes(n, testrig.Writer, "/pawl retry")
 	r.Await("the retry", func() bool { return len(r.State(n).Attempts) == 2 })
 	if s := r.Ending(n); s.State != "done" {
-		t.Fatalf("%s (%s %q), want done with what is allowed", s.State, s.Rule, s.Reasons)
+		t.Fatalf("%s (%s %q), want done, because the values are allowed", s.State, s.Rule, s.Reasons)
 	}
 	subject, err := r.World.Git(t.Context(), testrig.Repo, "log", "-1", "--format=%B", fmt.Sprintf("pawl/issue-%d", n))
 	r.Must(err)
 	if strings.Contains(subject, key) {
-		t.Errorf("the commit says %q", subject)
+		t.Errorf("the commit message contains the key: %q", subject)
 	}
 }

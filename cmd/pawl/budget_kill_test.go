@@ -86,22 +86,22 @@ func TestDailyBudgetSurvivesANodeKill(t *testing.T) {
 	tokens := func(a thread.Attempt) int64 { return a.Receipt.Tokens.Input + a.Receipt.Tokens.Output }
 	killed, second := c.State(n).Attempts[0], c.State(n).Attempts[1]
 	if killed.Receipt.Outcome != policy.Interrupted || tokens(killed) > before || tokens(killed) < before-lost {
-		t.Errorf("the killed attempt is %+v, want %d tokens without at most the last %d", killed.Receipt, before, lost)
+		t.Errorf("the killed attempt is %+v, want the %d tokens before the kill, or up to %d fewer", killed.Receipt, before, lost)
 	}
 	if !second.Receipt.Paused || second.Receipt.Ending != policy.TurnLimit || tokens(second) != used()-before {
 		t.Errorf("the next attempt is %+v, want a pause after %d tokens\n%s", second.Receipt, used()-before, c.Left("codes"))
 	}
 	if sum := tokens(killed) + tokens(second); sum < budget || sum >= budget+aCall {
-		t.Errorf("the receipts count %d tokens, want less than a call beyond the budget of %d", sum, budget)
+		t.Errorf("the receipts count %d tokens, want the budget of %d plus less than one call", sum, budget)
 	}
 	// /pawl raise allows the same budget again.
 	before = used()
 	c.Writes(n, testrig.Writer, "/pawl raise")
 	c.Await("the next pause", paused(3))
 	if more := used() - before; more < budget || more >= budget+aCall {
-		t.Errorf("the provider counted %d more tokens, want less than a call beyond the budget of %d", more, budget)
+		t.Errorf("the provider counted %d more tokens, want the budget of %d plus less than one call", more, budget)
 	}
 	if codes := c.Left("codes"); strings.Count(codes, " 200\n") < 2*budget/aCall {
-		t.Errorf("the agent got these status codes\n%s", codes)
+		t.Errorf("the agent got too few 200s:\n%s", codes)
 	}
 }

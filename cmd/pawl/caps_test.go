@@ -36,7 +36,7 @@ func TestDailyCapBoundsManyNewThreads(t *testing.T) {
 	r.Await("five threads to wait", func() bool { return len(in("waiting", "cap")) == 5 && len(in("done", "done")) == 3 })
 	one := in("waiting", "cap")[0]
 	if why := strings.Join(one.Reasons, "; "); !strings.Contains(why, "3 attempts on this repository in 24 hours; its limit is 3; the oldest of its attempts leaves that window at ") {
-		t.Errorf("the reason of the wait is %s", why)
+		t.Errorf("the wait's reason is %q, want the cap and its end", why)
 	}
 	var n int
 	fmt.Sscanf(one.Thread, testrig.Repo+"#%d", &n)
@@ -59,7 +59,7 @@ func TestDailyCapBoundsManyNewThreads(t *testing.T) {
 		t.Errorf("the log does not mention the cap\n%s", log)
 	}
 	if day := r.Status().Day; day.Attempts != 3 || day.MaxAttempts != 500 {
-		t.Errorf("status says %+v", day)
+		t.Errorf("pawl status shows the day %+v, want 3 of 500 attempts", day)
 	}
 	var levels []string
 	for _, l := range r.Status().Levels {
@@ -71,15 +71,15 @@ func TestDailyCapBoundsManyNewThreads(t *testing.T) {
 			t.Errorf("status lists %q, want %q", levels, want)
 		}
 		if _, out, _ := pawl(t, r.Dir, nil, "status", "--config", r.File()); !strings.Contains(out, "in the last 24 hours on "+want+", 0.00 of ") {
-			t.Errorf("pawl status does not say %q:\n%s", want, out)
+			t.Errorf("pawl status does not contain %q:\n%s", want, out)
 		}
 		name, used, _ := strings.Cut(want, ": ")
 		if _, page := r.Get("/accounts"); !regexp.MustCompile(`<b>` + name + `</b>: <span class="\w*">` + regexp.QuoteMeta(used)).MatchString(page) {
-			t.Errorf("the page does not say %q:\n%s", want, page)
+			t.Errorf("the page does not contain %q:\n%s", want, page)
 		}
 	}
 	if got := [2]float64{r.Metric(`pawl_day_used{what="attempts"}`), r.Metric(`pawl_day_bound{what="attempts"}`)}; got != [2]float64{3, 500} {
-		t.Errorf("metrics say %v", got)
+		t.Errorf("the metrics count %v attempts of the day and its limit, want 3 and 500", got)
 	}
 
 	if code := r.Stop(syscall.SIGTERM); code != 0 {

@@ -40,8 +40,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// desk is a folder with the input files of TestExitCodes.
-func desk(t *testing.T) string {
+// inputs creates a folder with the input files of TestExitCodes.
+func inputs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	const app = "github: {app: {integration_id: 1, webhook_secret: 0123456789abcdef, private_key_file: app.pem}}\n" +
@@ -67,14 +67,14 @@ func desk(t *testing.T) string {
 	return dir
 }
 
-// TestExitCodes runs each command once for each way in which it can end. DIR stands for a desk. Results belong on
+// TestExitCodes runs each command once for each way in which it can end. DIR stands for the folder of inputs. Results belong on
 // standard output and errors on standard error. Neither may contain terminal control characters.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args string
 		code int
-		says string
+		want string
 	}{
 		{"--help", exitDone, "Usage:"},
 		{"--version", exitDone, "pawl "},
@@ -144,16 +144,16 @@ func TestExitCodes(t *testing.T) {
 		{"status --config DIR/junk.yml", exitFailed, "junk.yml:6:1: polcy: is not a known key"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			dir := desk(t)
+			dir := inputs(t)
 			var out, errs strings.Builder
-			c.says = strings.ReplaceAll(c.says, "DIR", dir)
+			c.want = strings.ReplaceAll(c.want, "DIR", dir)
 			code := run(strings.Fields(strings.ReplaceAll(c.args, "DIR", dir)), &out, &errs)
 			text, other := out.String(), errs.String()
 			if code != exitDone {
 				text, other = other, text
 			}
-			if code != c.code || !strings.Contains(text, c.says) {
-				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.says, text)
+			if code != c.code || !strings.Contains(text, c.want) {
+				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.want, text)
 			}
 			if other != "" || strings.Contains(text, "\x1b") {
 				t.Errorf("on the wrong stream: %q; or with control characters: %q", other, text)
@@ -165,7 +165,7 @@ func TestExitCodes(t *testing.T) {
 // Every command uses --config, or pawl.yml in the current folder if --config is missing. The test is not parallel
 // because it changes the current folder.
 func TestConfigurationOfTheCurrentFolder(t *testing.T) {
-	dir := desk(t)
+	dir := inputs(t)
 	t.Chdir(dir)
 	// The paths and the backend in this file do not exist, so errors show which file was read.
 	write(t, "pawl.yml", "github: {app: {integration_id: 1, webhook_secret: 0123456789abcdef, private_key_file: app.pem}}\n"+
@@ -183,7 +183,7 @@ func TestConfigurationOfTheCurrentFolder(t *testing.T) {
 	if err := os.MkdirAll("sub/folder", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ args, says string }{
+	for _, c := range []struct{ args, want string }{
 		{"serve", "/none/here"},
 		{"serve --config missing.yml", "/none/agents"},
 		{"doctor", "/none/here"},
@@ -199,8 +199,8 @@ func TestConfigurationOfTheCurrentFolder(t *testing.T) {
 	} {
 		var out strings.Builder
 		run(strings.Fields(c.args), &out, &out)
-		if !strings.Contains(out.String(), c.says) {
-			t.Errorf("%s does not say %q:\n%s", c.args, c.says, &out)
+		if !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s does not print %q:\n%s", c.args, c.want, &out)
 		}
 	}
 	git("add", "--force", "pawl.yml")
@@ -222,18 +222,18 @@ func TestOnlyConfiguredBackendIsTheDefault(t *testing.T) {
 		config.Codex: {{Name: "mine"}, {Name: config.Codex}},
 	} {
 		if got := usualBackend(all); got != want {
-			t.Errorf("of %v the default is %s, want %s", all, got, want)
+			t.Errorf("the default of %v is %s, want %s", all, got, want)
 		}
 	}
 	if got := usualBackend(nil); got != config.Codex {
-		t.Errorf("without a file the default is %s", got)
+		t.Errorf("the default without a file is %s, want codex", got)
 	}
 }
 
 func TestDoctorReportsAnInvalidConfiguration(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
-	code := run([]string{"doctor", "--config", filepath.Join(desk(t), "junk.yml")}, &out, &errs)
+	code := run([]string{"doctor", "--config", filepath.Join(inputs(t), "junk.yml")}, &out, &errs)
 	if code != exitFailed || !strings.Contains(out.String(), "junk.yml:6:1: polcy: is not a known key") {
 		t.Errorf("exit code %d, want %d and the line of the wrong key:\n%s%s", code, exitFailed, &out, &errs)
 	}
@@ -243,7 +243,7 @@ func TestDoctorReportsAnInvalidConfiguration(t *testing.T) {
 func TestInspectFailsOnUnknownInput(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
-	code := run([]string{"inspect", "--json", filepath.Join(desk(t), "text")}, &out, &errs)
+	code := run([]string{"inspect", "--json", filepath.Join(inputs(t), "text")}, &out, &errs)
 	var got struct{ Ending string }
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Ending != "unknown" {
 		t.Errorf("%v: %s", err, &out)
@@ -262,7 +262,7 @@ func TestInspectUsesTheConfiguredSeverity(t *testing.T) {
 		return `{"type":"assistant","session_id":"s","message":{"content":[` + fmt.Sprintf(change, i, i%2, (i+1)%2) + `]}}` + "\n" +
 			fmt.Sprintf(answer, i) + "\n"
 	}
-	dir, loop := desk(t), ""
+	dir, loop := inputs(t), ""
 	for i := range 30 {
 		loop += edit(i)
 	}
@@ -282,7 +282,7 @@ func TestInspectUsesTheConfiguredSeverity(t *testing.T) {
 func TestDoctorAsJSON(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
-	code := run([]string{"doctor", "--json", "--config", filepath.Join(desk(t), "server.yml")}, &out, &errs)
+	code := run([]string{"doctor", "--json", "--config", filepath.Join(inputs(t), "server.yml")}, &out, &errs)
 	var report map[string][]struct{ Check, State, Text string }
 	err := json.Unmarshal([]byte(out.String()), &report)
 	if err != nil || len(report) != 1 || len(report["checks"]) < 5 {

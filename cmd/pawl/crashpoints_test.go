@@ -63,7 +63,7 @@ func crashPoints(t *testing.T) (all []string) {
 		return err
 	})
 	if err != nil || len(all) != calls || calls < 40 {
-		t.Fatalf("%d of %d crash points have a name, %v; want all of at least 40", len(all), calls, err)
+		t.Fatalf("%d of %d crash points have a literal name (%v), want all, and at least 40", len(all), calls, err)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -254,7 +254,7 @@ func continued(t *testing.T, events []thread.Event, d crashtest.Death, pending b
 		// These events come from Pawl's own push and do not show that the thread continued.
 		if e.At.After(d.At) && e.Kind != thread.KindIgnored && e.Kind != thread.KindThread {
 			if late := e.At.Sub(d.At); late > continueWithin {
-				t.Errorf("killed at %q: %s came after %s, want %s", d.Point, e.Kind, late, continueWithin)
+				t.Errorf("killed at %q: %s came after %s, want it within %s", d.Point, e.Kind, late, continueWithin)
 			}
 			return
 		}
@@ -274,7 +274,7 @@ func (l *lives) finished(s thread.State, n int) {
 		l.T.Errorf("the pull request is %+v, want it ready and by %q", pull, by)
 	}
 	if answers := l.Answers(n); len(answers) != 1 {
-		l.T.Errorf("one question has the answers %q", answers)
+		l.T.Errorf("the question has the answers %q, want one", answers)
 	}
 	for name, want := range map[string]string{"pawl": "neutral", "pawl/severity": "success", "pawl/stagnation": "success"} {
 		if c := l.Check(pull.Pull.HeadSHA, name); c.Conclusion != want {

@@ -33,9 +33,10 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Solve an issue on a simulated GitHub, without configuration",
 		Args:  cobra.NoArgs,
-		Long: "Run the App against a simulated GitHub on loopback: a real git repository, signed webhooks, a scripted agent.\n" +
-			"The App first solves an issue. Then the demo replays the incident that Pawl exists to prevent.\n" +
-			"The exit code is 0 only if every check passed. With --agent a real CLI solves the issue, without the incident.",
+		Long: "Run the App on loopback against a simulated GitHub, with a real git repository, signed webhooks and a scripted\n" +
+			"agent. The App first solves an issue. Then the demo replays the incident that Pawl exists to prevent.\n" +
+			"The exit code is 0 only if every check passed. With --agent, a real CLI solves the issue and the\n" +
+			"incident is left out.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo(cmd.Context(), agent, hold, cmd.OutOrStdout())
 		},
@@ -137,7 +138,7 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 		return nil
 	}
 	if err := local.Standalone(cfg, kind, "", os.LookupEnv); err == nil {
-		d.say("%s talks to %s with the key from the environment, which stays outside the sandbox.\n", kind, cfg.Providers[0].BaseURL)
+		d.say("%s uses %s with the key from the environment. The key stays outside the sandbox.\n", kind, cfg.Providers[0].BaseURL)
 		return nil
 	}
 	practice := map[string]string{}
@@ -150,7 +151,7 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 	if err := local.Standalone(cfg, kind, "gpt-5", func(name string) (string, bool) { return practice[name], true }); err != nil {
 		return usageError{err}
 	}
-	d.say("No key in the environment: %s talks to a simulated provider on loopback.\n", kind)
+	d.say("No key in the environment: %s uses a simulated provider on loopback.\n", kind)
 	return nil
 }
 
@@ -194,7 +195,7 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 		if err != nil {
 			return err
 		}
-		d.say("\nThe pages stay open. Sign in within 5 minutes, in one browser: %s\nPress Ctrl-C to end.", link)
+		d.say("\nThe pages stay open. This link signs one browser in, within 5 minutes: %s\nPress Ctrl-C to end.", link)
 		<-ctx.Done()
 	}
 	if d.bad > 0 {
@@ -219,11 +220,11 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	if len(v.Feedback) > 0 {
 		why = v.Feedback[len(v.Feedback)-1].Reason
 	}
-	d.expect(len(v.Attempts) == 0, "mallory, who may only read, comments /pawl solve: ignored (%s)", why)
+	d.expect(len(v.Attempts) == 0, "mallory (read access) comments /pawl solve: ignored (%s)", why)
 	if v, err = d.comment(ctx, n, demoUser, "/pawl solve"); err != nil {
 		return 0, err
 	}
-	d.expect(v.State == checkrun.Done, "%s, who may write, comments /pawl solve: %s after %s", demoUser, v.State, policy.Plural(len(v.Attempts), "attempt"))
+	d.expect(v.State == checkrun.Done, "%s (write access) comments /pawl solve: %s after %s", demoUser, v.State, policy.Plural(len(v.Attempts), "attempt"))
 	pulls := d.world.Pulls(demoRepo)
 	if len(pulls) == 0 {
 		return 0, fmt.Errorf("there is no pull request; the thread is %s (%s: %s)", v.State, v.Rule, v.Reasons)
@@ -242,7 +243,7 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 }
 
 // incident is the second act. The agent hits its usage limit repeatedly. Each round touches the issue without changing
-// its description, and adds a comment by the agent under the user's login. Every third round adds a comment that the user wrote.
+// its description, and adds a comment by the agent under the user's login. Every third round also adds a comment that the user wrote.
 func (d *show) incident(ctx context.Context, pull int) error {
 	d.say("\nAct 2: the incident, %d rounds", demoRounds)
 	for round := range demoRounds {

@@ -1,6 +1,6 @@
-# The scripted agent of pawl demo. It speaks the JSON stream of codex 0.169 and really
-# edits the files of its working directory. If nothing is left to do, it plays the
-# incident: it posts $1 as a user's comment and reaches its usage limit.
+# The scripted agent of pawl demo. It prints the JSON stream of codex 0.169 and edits
+# the files of its working directory. If nothing is left to do, it plays the incident:
+# its stream reports that it posted $1 as a comment and reached its usage limit.
 cat >/dev/null
 echo '{"type":"thread.started","thread_id":"00000000-0000-7000-8000-000000000001"}'
 echo '{"type":"turn.started"}'

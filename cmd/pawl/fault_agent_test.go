@@ -72,8 +72,7 @@ func ordinary(t *testing.T) []string {
 	return append(before, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--pdeathsig", "keep", "--")
 }
 
-// The bomb forks as fast as it can until the kernel refuses a process. Pawl allows it 4,096 processes. Then it waits to be
-// killed.
+// The bomb forks until the kernel refuses a process: Pawl allows it 4,096 processes. Then it waits to be killed.
 func TestForkBombIsLimitedAndDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	const most = 4096
@@ -107,7 +106,7 @@ read x < "$HOME/never"
 	})
 	grown := r.Below(bomb)
 	if grown > most || grown < most*3/4 {
-		t.Errorf("the bomb has %d processes, want %d at most and not many fewer", grown, most)
+		t.Errorf("the bomb has %d processes, want at most %d, and not many fewer", grown, most)
 	}
 	// The server and another agent's sandbox still work.
 	good := r.Solve("Two", "Please add a line.")
@@ -168,7 +167,7 @@ func TestOutOfMemoryKillsTheAgentNotTheServer(t *testing.T) {
 			bad := r.Solve("One", "Please starve.")
 			s := r.Ending(bad)
 			if a := r.State(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Exit != 128+9 {
-				t.Errorf("%s (%s %q), attempts %+v; want one that was killed, and stopped", s.State, s.Rule, s.Reasons, a)
+				t.Errorf("%s (%s %q), attempts %+v; want stopped after one killed attempt", s.State, s.Rule, s.Reasons, a)
 			}
 			good := r.Solve("Two", "Please add a line.")
 			if s := r.Ending(good); s.State != "done" {

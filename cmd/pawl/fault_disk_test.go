@@ -55,13 +55,13 @@ func TestFailedFsyncStopsTheServerWithoutLoss(t *testing.T) {
 	r := newProcessRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
-	var answered []string
+	var acknowledged []string
 	for range 5 {
 		guid, code := r.Send(100)
 		if code != http.StatusOK {
-			t.Fatalf("answered %d", code)
+			t.Fatalf("status %d, want 200", code)
 		}
-		answered = append(answered, guid)
+		acknowledged = append(acknowledged, guid)
 	}
 	r.failing("fsync,fdatasync", "EIO")
 	for range 5 {
@@ -73,10 +73,10 @@ func TestFailedFsyncStopsTheServerWithoutLoss(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
 	if !strings.Contains(r.Log.String(), "the disk may be failing: look at the kernel's log") {
-		t.Error("the log does not say what to do")
+		t.Error("the log does not contain the remedy")
 	}
 	r.Start()
-	r.hasAll(answered)
+	r.hasAll(acknowledged)
 	r.Solved()
 }
 
@@ -88,7 +88,7 @@ func TestWebhooksGet503WhileWritesFail(t *testing.T) {
 	heal := r.failing("pwrite64,ftruncate", "EIO")
 	for range 3 {
 		if _, code := r.Send(100); code != http.StatusServiceUnavailable {
-			t.Errorf("answered %d while nothing can be written, want 503", code)
+			t.Errorf("status %d while nothing can be written, want 503", code)
 		}
 	}
 	heal()
@@ -116,11 +116,11 @@ func TestFullDiskGives503AndRecovers(t *testing.T) {
 		_, err = filler.Write(make([]byte, 4096))
 	}
 	r.Must(filler.Close())
-	var answered []string
+	var acknowledged []string
 	send := func() int {
 		guid, code := r.Send(100 << 10)
 		if code == http.StatusOK {
-			answered = append(answered, guid)
+			acknowledged = append(acknowledged, guid)
 		}
 		return code
 	}
@@ -131,7 +131,7 @@ func TestFullDiskGives503AndRecovers(t *testing.T) {
 		}
 	}
 	if code != http.StatusServiceUnavailable {
-		t.Fatalf("answered %d on a full disk, want 503", code)
+		t.Fatalf("status %d on a full disk, want 503", code)
 	}
 	r.Await("a server that is not ready", func() bool {
 		code, health := r.Ready()
@@ -144,9 +144,9 @@ func TestFullDiskGives503AndRecovers(t *testing.T) {
 		t.Errorf("%d %+v with free space again, want ready", code, health)
 	}
 	r.Await("a webhook to be stored again", func() bool { return send() == http.StatusOK })
-	r.hasAll(answered)
-	if ok, refused := r.Metric(`pawl_webhooks_total{code="200"}`), r.Metric(`pawl_webhooks_total{code="503"}`); int(ok) < len(answered) || refused < 1 {
-		t.Errorf("the metrics count %v stored and %v refused, want at least %d and 1", ok, refused, len(answered))
+	r.hasAll(acknowledged)
+	if ok, refused := r.Metric(`pawl_webhooks_total{code="200"}`), r.Metric(`pawl_webhooks_total{code="503"}`); int(ok) < len(acknowledged) || refused < 1 {
+		t.Errorf("the metrics count %v stored and %v refused, want at least %d and 1", ok, refused, len(acknowledged))
 	}
 	s := r.Ending(n)
 	if a := r.State(n).Attempts; s.State != "done" || len(a) != 1 {

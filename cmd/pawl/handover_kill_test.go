@@ -68,7 +68,7 @@ func TestKilledAttemptContinuesWithFilesAndSession(t *testing.T) {
 				t.Errorf("the second call was %q and found %q, want the session and the files of the first", r.Left("args-2"), got)
 			}
 			if late := r.State(n).Attempts[1].At.Sub(killed); late > continueWithin {
-				t.Errorf("the second attempt began %s after the kill, want %s", late, continueWithin)
+				t.Errorf("the second attempt began %s after the kill, want within %s", late, continueWithin)
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestRepeatedlyKilledAttemptWaits(t *testing.T) {
 	a := r.State(n).Attempts
 	s := r.Thread(testrig.ThreadName(n))
 	if want := a[2].EndedAt.Add(time.Minute); len(a) != 3 || s.Until == nil || !s.Until.Equal(want) {
-		t.Errorf("%d attempts, then a wait until %v; want three and a minute", len(a), s.Until)
+		t.Errorf("%d attempts, then a wait until %v; want three attempts and a minute's wait", len(a), s.Until)
 	}
 	// During the wait the work folders of the three attempts are gone.
 	if left, err := filepath.Glob(filepath.Join(r.Dir, "data", "attempts", "*", "*", "*", "work")); err != nil || len(left) > 0 {

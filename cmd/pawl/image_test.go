@@ -182,7 +182,7 @@ func TestCLIsWorkInAnImage(t *testing.T) {
 	for _, cli := range realCLIs()[:3] {
 		t.Run(cli.kind, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, cli, "edit-success")
+			s := newCLIRig(t, cli, "edit-success")
 			testrig.Sandboxed(t)
 			reg := newImages(t)
 			files := map[string]string{"bin/sh": "/bin/sh", "bin/bash": "/bin/bash", "bin/cat": "/bin/cat", "tools/only-here": "/bin/true"}

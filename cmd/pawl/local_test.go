@@ -136,15 +136,15 @@ func TestPawlRunExitsZeroOnlyForVerifiedWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		verify      string
 		code, calls int
-		says        string
+		want        string
 	}{
-		"all pass":       {`printf "TAP version 14\n1..1\nok 1 - a\n"`, exitDone, 1, ""},
-		"the first test": {`printf "TAP version 14\n1..$(grep -c two a.txt)\n"; grep -q two a.txt && echo "ok 1 - a"; true`, exitDone, 1, ""},
-		"it failed before": {`printf "TAP version 14\n1..1\nnot ok 1 - the old one\n"; exit 1`, exitFailed, 2,
+		"all pass":                     {`printf "TAP version 14\n1..1\nok 1 - a\n"`, exitDone, 1, ""},
+		"the work adds the first test": {`printf "TAP version 14\n1..$(grep -c two a.txt)\n"; grep -q two a.txt && echo "ok 1 - a"; true`, exitDone, 1, ""},
+		"a test failed before, too": {`printf "TAP version 14\n1..1\nnot ok 1 - the old one\n"; exit 1`, exitFailed, 2,
 			"not verified: 1 test still fails, as on main"},
 		"no test ran": {`grep -q two a.txt || echo "ok 1 - a"; printf "TAP version 14\n1..0\n"`, exitFailed, 1,
 			"not verified: 1 fewer test ran than before"},
-		"it fails": {`head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; grep -q three a.txt`, exitFailed, 3,
+		"verification fails": {`head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; grep -q three a.txt`, exitFailed, 3,
 			"the task was not done: verify_failed"},
 		"no such program": {"no-such-program a.txt", exitFailed, 0, "the task was not done"},
 	} {
@@ -152,11 +152,11 @@ func TestPawlRunExitsZeroOnlyForVerifiedWork(t *testing.T) {
 			t.Parallel()
 			l := newLocal(t, "cat > /dev/null; echo two >> a.txt; head -c 90 /dev/urandom | base64 > work.txt\n")
 			code, out, stderr := l.run("--task", "Add a second line to a.txt.", "--verify", c.verify)
-			if code != c.code || l.calls() != c.calls || !strings.Contains(stderr, c.says) {
-				t.Errorf("exit code %d after %d calls, want %d after %d and %q\n%s%s", code, l.calls(), c.code, c.calls, c.says, out, stderr)
+			if code != c.code || l.calls() != c.calls || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d after %d calls, want %d after %d and %q\n%s%s", code, l.calls(), c.code, c.calls, c.want, out, stderr)
 			}
 			if shown := strings.Contains(out, "git diff HEAD...pawl/run-"); shown != (c.calls > 0) {
-				t.Errorf("the branch is named: %t\n%s", shown, out)
+				t.Errorf("the branch is printed: %t, want %t\n%s", shown, !shown, out)
 			}
 		})
 	}
@@ -210,14 +210,14 @@ func TestPawlRunReportsSetup(t *testing.T) {
 		prepare       func()
 		args          []string
 		code          int
-		says, saysNot string
+		want, wantNot string
 	}{
-		{name: "a wrong key", file: "verfy: [make]\n", code: exitFailed, says: ".github/pawl.yml:1: verfy is not a known key"},
+		{name: "a wrong key", file: "verfy: [make]\n", code: exitFailed, want: ".github/pawl.yml:1: verfy is not a known key"},
 		{name: "a setup that fails", file: fmt.Sprintf("environment: {setup: [echo  first, test -e %s], paths: [deps]}\nverify: [\"true\"]\n", needed),
-			code: exitFailed, says: "setup failed"},
-		{name: "after the missing file exists", prepare: func() { l.write("needed", "") }, says: first + needed + verifying},
-		{name: "with a layer", says: verifying[1:], saysNot: "setting up"},
-		{name: "with --json", args: []string{"--json"}, saysNot: "\n"},
+			code: exitFailed, want: "setup failed"},
+		{name: "after the missing file exists", prepare: func() { l.write("needed", "") }, want: first + needed + verifying},
+		{name: "with a layer", want: verifying[1:], wantNot: "setting up"},
+		{name: "with --json", args: []string{"--json"}, wantNot: "\n"},
 	} {
 		if c.file != "" {
 			l.write("widgets/.github/pawl.yml", c.file)
@@ -227,11 +227,11 @@ func TestPawlRunReportsSetup(t *testing.T) {
 			c.prepare()
 		}
 		code, out, stderr := l.run(append(c.args, "--task", "Add a second line to a.txt.")...)
-		if code != c.code || !strings.Contains(stderr+out, c.says) {
-			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", c.name, code, c.code, c.says, out, stderr)
+		if code != c.code || !strings.Contains(stderr+out, c.want) {
+			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", c.name, code, c.code, c.want, out, stderr)
 		}
-		if c.saysNot != "" && strings.Contains(stderr, c.saysNot) {
-			t.Errorf("%s: it says %q\n%s", c.name, c.saysNot, stderr)
+		if c.wantNot != "" && strings.Contains(stderr, c.wantNot) {
+			t.Errorf("%s: it prints %q\n%s", c.name, c.wantNot, stderr)
 		}
 	}
 }
@@ -323,7 +323,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 		at, when string // the file to watch, and its text at which to interrupt
 		twice    bool
 		kept     bool
-		says     string
+		want     string
 	}{
 		"at work":              {change + begun, nil, now, "\n", false, true, "pawl: interrupted\n"},
 		"at work, with --json": {change + begun, []string{"--json"}, now, "\n", false, true, "pawl: interrupted\n"},
@@ -352,13 +352,13 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 				l.until("stderr", "Ctrl-C again to exit at once")
 				s.interrupt()
 			}
-			if code := s.ends(); code != exitInterrupted || !strings.Contains(s.stderr(), c.says) {
-				t.Errorf("exit code %d, want %d and %q\n%s%s", code, exitInterrupted, c.says, &s.out, s.stderr())
+			if code := s.ends(); code != exitInterrupted || !strings.Contains(s.stderr(), c.want) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, exitInterrupted, c.want, &s.out, s.stderr())
 			}
 			l.left()
 			branches := strings.Fields(l.git("for-each-ref", "--format=%(refname)", "refs/heads/pawl", "refs/pawl"))
 			if kept := len(branches) == 1; kept != c.kept {
-				t.Fatalf("the branches are %v, the work is kept: %t", branches, c.kept)
+				t.Fatalf("the branches are %v; the work is kept: %t, want %t", branches, kept, c.kept)
 			}
 			if c.kept && l.git("show", branches[0]+":a.txt") != "one\ntwo\n" {
 				t.Errorf("%s has a different a.txt", branches[0])
@@ -374,7 +374,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	}
 }
 
-// The kernel or an operator may kill an agent. The attempt then ends, even if the agent's children keep its output open.
+// The attempt of a killed agent ends, even if the agent's children keep its output open.
 func TestPawlRunReportsAKilledAgent(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; tail -f \"$0\" & echo $$ > \"$0.pid\"; wait\n")

@@ -30,7 +30,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitInterrupted is 128 plus the number of SIGINT, like in shells.
+	// exitInterrupted is 128 plus the number of SIGINT, as in shells.
 	exitInterrupted = 130
 )
 
@@ -166,7 +166,7 @@ func loadOrDefault(file string) (config.Server, error) {
 	return config.LoadWithoutApp(file, os.LookupEnv)
 }
 
-// withDatabase reads a server's configuration and opens its database while do runs; a server may be running.
+// withDatabase reads a server's configuration and opens its database while do runs. The server may be running.
 func withDatabase(ctx context.Context, file string, access store.Access, do func(cfg config.Server, db *store.Store) error) error {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {

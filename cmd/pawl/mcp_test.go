@@ -63,7 +63,7 @@ func TestPawlMCPServesUntilSIGTERMAndEndsItsCommand(t *testing.T) {
 	must(cmd.Process.Signal(syscall.SIGTERM))
 	answer, err := io.ReadAll(out)
 	if err != nil || !strings.Contains(string(answer), `"tools"`) {
-		t.Errorf("it answered %q, %v", answer, err)
+		t.Errorf("answer %q, %v; want the list of tools", answer, err)
 	}
 	until("the command's end", func() bool {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -22,7 +22,7 @@ func TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen(t *testing.T) {
 	}
 	for _, user := range []string{"root", "nobody"} {
 		t.Run(user, func(t *testing.T) {
-			dir, err := os.MkdirTemp("/tmp", "pawl-walls")
+			dir, err := os.MkdirTemp("/tmp", "pawl-network")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen(t *testing.T) {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	if summary := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(summary, "Agents have the same network access as this server (`sandbox.network: open`).") {
-		t.Errorf("the check run says\n%s", summary)
+		t.Errorf("the check run does not report the open network:\n%s", summary)
 	}
 }
 

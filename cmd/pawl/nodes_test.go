@@ -334,7 +334,7 @@ func (h *halted) wake() {
 		}
 	}
 	if now := h.writes(); len(now) != len(writes) {
-		h.T.Errorf("halted at %q: the node then sent to GitHub %q", h.at, now[len(writes):])
+		h.T.Errorf("halted at %q: the node then sent %q to GitHub", h.at, now[len(writes):])
 	}
 	h.Once(h.issue)
 }

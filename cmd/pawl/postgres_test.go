@@ -27,21 +27,21 @@ func TestPostgreSQLRestartLosesNothing(t *testing.T) {
 	n := c.issue("A second line")
 	c.Await("the agent at work", func() bool { return c.Has("ready") })
 	c.Get("/") // signs in while the database still answers
-	answered := []string{}
+	acknowledged := []string{}
 	send := func() int {
 		guid, code := c.Send(100)
 		if code == http.StatusOK {
-			answered = append(answered, guid)
+			acknowledged = append(acknowledged, guid)
 		}
 		return code
 	}
 	if code := send(); code != http.StatusOK {
-		t.Fatalf("answered %d", code)
+		t.Fatalf("status %d, want 200", code)
 	}
 	db.Kill()
 	for range 3 {
 		if code := send(); code != http.StatusServiceUnavailable {
-			t.Errorf("answered %d without a database, want 503", code)
+			t.Errorf("status %d without a database, want 503", code)
 		}
 	}
 	if code, health := c.Ready(); code != http.StatusServiceUnavailable || health.Part(t, "database").OK {
@@ -52,10 +52,10 @@ func TestPostgreSQLRestartLosesNothing(t *testing.T) {
 	db.Restart(t)
 	c.Await("a webhook to be stored again", func() bool { return send() == http.StatusOK })
 	c.doneAtOnce(n)
-	c.hasAll(answered)
+	c.hasAll(acknowledged)
 }
 
-// hasAll checks that these deliveries, which were answered with 2xx, are stored.
+// hasAll checks that these acknowledged deliveries are stored.
 func (r *rig) hasAll(guids []string) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -151,7 +151,7 @@ func TestPostgreSQLPasswordRotationLosesNoDelivery(t *testing.T) {
 	c.DSN = login("pawl_a", "first")
 	nodes := []*testrig.Member{c.join(), c.join()}
 	before := len(c.World.Deliveries())
-	asked := []int{c.issue("A second line")}
+	issues := []int{c.issue("A second line")}
 
 	run("CREATE ROLE pawl_owner NOLOGIN")
 	run("GRANT pawl_owner TO pawl_a")
@@ -161,19 +161,19 @@ func TestPostgreSQLPasswordRotationLosesNoDelivery(t *testing.T) {
 	c.DSN = login("pawl_b", "second")
 	for i, old := range nodes {
 		c.to(nodes[1-i])
-		asked = append(asked, c.issue(fmt.Sprint("Line ", i+3)))
+		issues = append(issues, c.issue(fmt.Sprint("Line ", i+3)))
 		c.Must(c.World.WaitDelivered(t.Context())) // no webhook may be in flight to the node that leaves
 		c.leave(old, syscall.SIGTERM)
 		nodes[i] = c.join()
 	}
 	run("ALTER ROLE pawl_a NOLOGIN")
-	asked = append(asked, c.issue("A last line"))
-	for _, n := range asked {
+	issues = append(issues, c.issue("A last line"))
+	for _, n := range issues {
 		c.doneAtOnce(n)
 	}
 	for _, d := range c.World.Deliveries()[before:] {
 		if d.StatusCode != http.StatusOK {
-			t.Errorf("a %s was answered %d", d.Event, d.StatusCode)
+			t.Errorf("the webhook %s got status %d, want 200", d.Event, d.StatusCode)
 		}
 	}
 	// A role owns all tables, so every login can migrate them.
@@ -192,7 +192,7 @@ func TestPostgreSQLPasswordRotationLosesNoDelivery(t *testing.T) {
 	c.DSN = login("pawl_a", "first")
 	code, _, stderr := pawl(t, c.Dir, nil, "serve", "--config", c.File())
 	if code != exitFailed || !strings.Contains(stderr, "may this user connect") {
-		t.Errorf("with the old login: exit code %d\n%s", code, stderr)
+		t.Errorf("with the old login: exit code %d, want a refused connection\n%s", code, stderr)
 	}
 }
 
@@ -213,20 +213,20 @@ func TestSilentPostgreSQLConnectionsAreReplaced(t *testing.T) {
 	c.Agent(testrig.PlainAgent, "")
 	c.join()
 	c.doneAtOnce(c.issue("A second line"))
-	var answered []string
+	var acknowledged []string
 	proxy.Silence()
 	c.Await("a webhook to be stored again", func() bool {
 		guid, code := c.Send(100)
 		if code == http.StatusOK {
-			answered = append(answered, guid)
+			acknowledged = append(acknowledged, guid)
 		} else if code != http.StatusServiceUnavailable {
-			t.Errorf("answered %d, want 503 until it is stored", code)
+			t.Errorf("status %d, want 503 until the webhook is stored", code)
 		}
 		return code == http.StatusOK
 	})
 	c.Await("a server that is ready", func() bool { code, _ := c.Ready(); return code == http.StatusOK })
 	c.doneAtOnce(c.issue("A third line"))
-	c.hasAll(answered)
+	c.hasAll(acknowledged)
 }
 
 func TestWebhooksGet503WhilePostgreSQLHangs(t *testing.T) {
@@ -244,7 +244,7 @@ func TestWebhooksGet503WhilePostgreSQLHangs(t *testing.T) {
 	}
 	for range 20 {
 		if code := <-codes; code != http.StatusServiceUnavailable {
-			t.Errorf("answered %d while the database hangs, want 503", code)
+			t.Errorf("status %d while the database hangs, want 503", code)
 		}
 	}
 	if code, health := c.Ready(); code != http.StatusServiceUnavailable || health.Part(t, "database").OK {
@@ -267,10 +267,10 @@ func TestServersWorkThroughAPooler(t *testing.T) {
 			c.DSN = db.Pooler(t, mode)(db.NewDatabase(t, ""))
 			c.Agent(testrig.PlainAgent, "")
 			nodes := []*testrig.Member{c.join(), c.join()}
-			asked := []int{c.issue("A second line")}
+			issues := []int{c.issue("A second line")}
 			c.to(nodes[0])
-			asked = append(asked, c.issue("A third line"))
-			for _, n := range asked {
+			issues = append(issues, c.issue("A third line"))
+			for _, n := range issues {
 				c.doneAtOnce(n)
 			}
 			for _, n := range nodes {
@@ -297,7 +297,7 @@ func TestServerStopsAfterAnotherVersionMigrates(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
 	if !strings.Contains(node.Log.String(), "another pawl changed the database") {
-		t.Errorf("the log does not say why:\n%s", node.Log)
+		t.Errorf("the log does not contain the cause:\n%s", node.Log)
 	}
 }
 

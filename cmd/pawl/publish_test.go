@@ -48,8 +48,8 @@ func letters(s string) string {
 	}, s)
 }
 
-// givesAway reports whether a text of letters and digits contains a value.
-func givesAway(text, v string) bool {
+// reveals reports whether a text of letters and digits contains a value.
+func reveals(text, v string) bool {
 	_, part := encoded(v)
 	return slices.ContainsFunc([]string{v, part, url.PathEscape(v)}, func(form string) bool { return strings.Contains(text, letters(form)) })
 }
@@ -84,8 +84,8 @@ func (r *rig) published(threads ...int) string {
 	return shown.String()
 }
 
-// codexSays is the output of a Codex run with these messages by the agent.
-func codexSays(t *testing.T, messages ...string) string {
+// codexOutput is the output of a Codex run with these messages.
+func codexOutput(t *testing.T, messages ...string) string {
 	t.Helper()
 	out := `{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}` + "\n"
 	for _, m := range messages {
@@ -99,7 +99,7 @@ func codexSays(t *testing.T, messages ...string) string {
 }
 
 // TestGivenSecretsAreNotPublished gives an agent all secrets that Pawl gives to agents, and the server's secrets that an
-// agent can find without a sandbox. The agent tries to publish them: in files on a pull request, and in words on an issue.
+// agent can find without a sandbox. The agent tries to publish them: in files on a pull request, and in messages on an issue.
 func TestGivenSecretsAreNotPublished(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -144,8 +144,8 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 			r.Must(os.MkdirAll(filepath.Dir(path), 0o700))
 			r.Must(os.WriteFile(path, []byte(text), 0o600))
 		}
-		words = "I found " + operators + " there.\n\n" + words // first, as long words are cut
-		stream := codexSays(t, words, "TITLE: feat: "+words+"\nLEFT OUT: "+words+"\n"+words)
+		words = "I found " + operators + " there.\n\n" + words // first, because long texts are cut
+		stream := codexOutput(t, words, "TITLE: feat: "+words+"\nLEFT OUT: "+words+"\n"+words)
 		write(t, filepath.Join(r.Ctrl(), fmt.Sprintf("say.%d", n)), stream)
 		r.Touch(fmt.Sprintf("go.%d", n))
 	}
@@ -155,7 +155,7 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 		t.Errorf("files: %s (%s %q), want secret", s.State, s.Rule, s.Reasons)
 	}
 	if s := r.Ending(issue); s.State != "done" {
-		t.Errorf("words: %s (%s %q), want done", s.State, s.Rule, s.Reasons)
+		t.Errorf("messages: %s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 
 	names, found := 0, map[string]bool{}
@@ -171,12 +171,12 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 				t.Errorf("%s was not found in %s", name, path)
 			}
 		}
-		if !givesAway(letters("I found "+v), v) {
-			t.Errorf("the words do not give %s away", name) // the control
+		if !reveals(letters("I found "+v), v) {
+			t.Errorf("the control text does not reveal %s", name)
 		}
 	}
 	if names < len(all)-1 { // the issue's attempt has another token
-		t.Errorf("%d file names were recognised as values, of %d values", names, len(all))
+		t.Errorf("%d of %d values were found in file names", names, len(all))
 	}
 	for _, p := range r.World.Pushes(testrig.Repo) {
 		if p.By != testrig.Writer && p.Branch != fmt.Sprintf("pawl/issue-%d", issue) {
@@ -186,14 +186,14 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 	shown, log := r.published(pull, issue), r.Git("log", "-p", "--all", "--text", "--format=fuller%n%D%n%B")
 	for what, text := range map[string]string{"GitHub, pages and status": shown, "git": log, "the server's log": r.Log.String()} {
 		for name, v := range all {
-			if givesAway(letters(text), v) {
-				t.Errorf("%s: contains the value %s", what, name)
+			if reveals(letters(text), v) {
+				t.Errorf("%s: it contains the value %s", what, name)
 			}
 		}
 	}
 	for what, text := range map[string]string{"[hidden: AGENT_VALUE]": shown, "hidden": log} {
 		if !strings.Contains(text, what) {
-			t.Errorf("the agent's words with %q are missing:\n%s", what, text)
+			t.Errorf("the agent's messages with %q are missing:\n%s", what, text)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func file(t *testing.T, name string) string {
 	return string(data)
 }
 
-// fresh creates a folder that looks as after make build.
+// fresh creates a folder like the one that make build leaves.
 func (r *readme) fresh() {
 	r.dir = r.t.TempDir()
 	r.must(os.Mkdir(filepath.Join(r.dir, "bin"), 0o755))
@@ -173,7 +173,7 @@ func (r *readme) other(line string, call []string) {
 	r.t.Errorf("%s: no pattern matches %s", line, words)
 }
 
-// knows fails if Pawl does not have this command and these flags.
+// knows fails the test if Pawl lacks this command or one of these flags.
 func (r *readme) knows(line string, args []string) {
 	r.t.Helper()
 	var help, errs strings.Builder

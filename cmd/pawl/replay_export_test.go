@@ -35,7 +35,7 @@ func TestReplayAgreesWithTheExportedRun(t *testing.T) {
 		}
 		got := []int{*report.StoppedAfter, report.AvoidedAttempts, report.RecordedAttempts, report.UsageLimitAttempts, report.UsageLimitMentions}
 		if diff := cmp.Diff([]int{stopped, avoided, 3, 3, 0}, got); diff != "" {
-			t.Errorf("with the policy of %s: attempts before the stop, avoided, recorded, at a limit; limits mentioned (-want +got)\n%s", config, diff)
+			t.Errorf("policy of %s: the stopping attempt; attempts avoided, recorded, at a usage limit; mentions of usage limits (-want +got)\n%s", config, diff)
 		}
 		return report
 	}

@@ -175,7 +175,7 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	}
 	err = printReport(cmd, local.ResultOf(v, s.Env.Config.DataDir), func(w io.Writer) {
 		showThread(w, v)
-		showPlace(w, s, v, pushed)
+		showPaths(w, s, v, pushed)
 	})
 	if err != nil {
 		return err
@@ -255,8 +255,8 @@ func warnDirty(ctx context.Context, p *progress, dir string) {
 	}
 }
 
-// showPlace prints where a run's work and its transcripts are.
-func showPlace(w io.Writer, s *solver.Solver, v checkrun.View, pushed bool) {
+// showPaths prints the branch of a run's work and the folder of its transcripts.
+func showPaths(w io.Writer, s *solver.Solver, v checkrun.View, pushed bool) {
 	fmt.Fprintf(w, "\nTranscripts: %s\n", s.Env.Config.DataDir)
 	if pushed {
 		fmt.Fprintf(w, "The work is on branch %s: git diff HEAD...%[1]s\n", v.Branch)
@@ -267,7 +267,7 @@ func showPlace(w io.Writer, s *solver.Solver, v checkrun.View, pushed bool) {
 func showInterrupted(cmd *cobra.Command, s *solver.Solver, v checkrun.View, pushed bool) error {
 	result := local.ResultOf(v, s.Env.Config.DataDir)
 	result.Interrupted = true
-	err := printReport(cmd, result, func(w io.Writer) { showPlace(w, s, v, pushed) })
+	err := printReport(cmd, result, func(w io.Writer) { showPaths(w, s, v, pushed) })
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func showInterrupted(cmd *cobra.Command, s *solver.Solver, v checkrun.View, push
 // notDone returns an error if the task was not done, or if --verify was given and the work is not verified.
 func notDone(v checkrun.View, verifies bool) error {
 	if v.State == checkrun.Waiting {
-		return fmt.Errorf("the task was not done: %s; run it again then", checkrun.Headline(v))
+		return fmt.Errorf("the task was not done: %s; run it again after the wait", checkrun.Headline(v))
 	}
 	if v.State != checkrun.Done {
 		return fmt.Errorf("the task was not done: %s", v.Rule)

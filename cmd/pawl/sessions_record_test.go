@@ -45,7 +45,7 @@ func TestRecordScriptedSessions(t *testing.T) {
 
 // recordSession runs a real CLI with a script through pawl run, in the sandbox, and saves the first attempt.
 func recordSession(t *testing.T, cli realCLI, s agenttest.Script) {
-	st := newStand(t, cli, "script")
+	st := newCLIRig(t, cli, "script")
 	steps, err := json.Marshal(s.Steps)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	r.Agent(testrig.CodexAgent+`for i in $(seq 1 600); do if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt; sleep 0.01; done
 `+testrig.CodexEnd, "stream: codex")
 	r.Start()
-	say := func(n int, text string) {
+	comment := func(n int, text string) {
 		_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, text)
 		r.Must(err)
 	}
@@ -33,7 +33,7 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 		last = r.Solve(fmt.Sprintf("Task %d", i), fmt.Sprintf("Please write the value of task %d.", i))
 		if i > 0 { // the backend is in cooldown after the previous loop
 			r.Await("the wait", func() bool { return r.Thread(testrig.ThreadName(last)).Rule == "cooldown" })
-			say(last, "/pawl resume")
+			comment(last, "/pawl resume")
 		}
 		loops(last, 1)
 	}
@@ -51,10 +51,10 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	})
 	_, out, _ := pawl(t, r.Dir, nil, "status", "--config", filepath.Join(r.Dir, "pawl.yml"))
 	if want := "mine on acme/widgets: 3 severe edit loops in a week; it is in cooldown until a user comments /pawl resume"; !strings.Contains(out, want) {
-		t.Errorf("pawl status does not say %q:\n%s", want, out)
+		t.Errorf("pawl status does not contain %q:\n%s", want, out)
 	}
 	if _, page := r.Get("/accounts"); !strings.Contains(page, "it is in cooldown until a user comments /pawl resume") {
-		t.Errorf("the page of accounts does not say that a user must end the cooldown:\n%s", page)
+		t.Errorf("the page of accounts does not report that a user must end the cooldown:\n%s", page)
 	}
 	decided := func() (n int) {
 		for _, e := range r.Events(last) {
@@ -65,18 +65,18 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 		return n
 	}
 	before := decided()
-	say(last, "/pawl solve it in another way")
+	comment(last, "/pawl solve it in another way")
 	r.Await("the next decision", func() bool { return decided() > before })
 	if n := len(r.State(last).Attempts); n != 1 || r.Thread(testrig.ThreadName(last)).Rule != "runaway" {
 		t.Fatalf("%d attempts after /pawl solve, want still one", n)
 	}
-	say(last, "/pawl resume")
+	comment(last, "/pawl resume")
 	loops(last, 2)
 	r.Settle()
 	if cools := r.Status().Cooldowns; len(cools) != 1 || cools[0].Class != "severe" || len(cools[0].Severe) != 1 {
 		t.Errorf("cooldowns %+v, want the one loop since the command", cools)
 	}
 	if d := r.State(last).Attempts[1].Decision; !d.Lifts || !strings.Contains(d.Reasons.String(), "a user's command ends the cooldown") {
-		t.Errorf("decision %+v, want one that says that the command ended the cooldown", d)
+		t.Errorf("decision %+v, want a reason that names the command that ended the cooldown", d)
 	}
 }

@@ -98,7 +98,7 @@ func TestOperatorRetriesOrDismissesDeliveries(t *testing.T) {
 		r.Must(err)
 	}
 	if _, health := r.Ready(); !strings.Contains(health.Part(t, "deliveries").Detail, "3 could not be handled") {
-		t.Errorf("/readyz: %+v, want that three were given up", health)
+		t.Errorf("/readyz: %+v, want three deliveries given up", health)
 	}
 	if _, page := r.Get("/accounts"); !strings.Contains(page, "two") || !strings.Contains(page, "given up") || strings.Contains(page, "<script>alert") {
 		t.Errorf("the page does not list the deliveries safely:\n%s", page)

@@ -29,7 +29,7 @@ func (r *rig) post(guid, signature, body string) (finish func() int) {
 	r.Must(err)
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || !strings.Contains(line, "100 Continue") {
-		r.T.Fatalf("%q, %v, want the server to read on", line, err)
+		r.T.Fatalf("%q, %v; want the server to ask for the body", line, err)
 	}
 	_, err = conn.Write([]byte(body[:len(body)-1]))
 	r.Must(err)
@@ -55,16 +55,16 @@ func TestSlowRequestDoesNotDelayAStop(t *testing.T) {
 	r.Await("the agent to be ended", func() bool { return strings.Contains(r.Log.String(), `"attempt handed over"`) })
 	// Both requests are incomplete, so the server did not wait for them.
 	if got := github(); got != http.StatusOK {
-		t.Errorf("the webhook was answered %d, want it stored", got)
+		t.Errorf("the webhook got status %d, want it stored", got)
 	}
 	if got := stranger(); got != http.StatusUnauthorized {
-		t.Errorf("the other webhook was answered %d, want it refused", got)
+		t.Errorf("the other webhook got status %d, want it refused", got)
 	}
 	if code := r.Ended(r.Server); code != 0 {
-		t.Errorf("the server ended with %d", code)
+		t.Errorf("exit code %d, want 0", code)
 	}
 	if d := r.DeliveryOf(taken); d.GUID != taken {
-		t.Error("the webhook that was answered is not stored")
+		t.Error("the acknowledged webhook is not stored")
 	}
 	r.Touch("go")
 	r.Start()
@@ -117,7 +117,7 @@ func TestSIGHUPReloadsTheFile(t *testing.T) {
 	r.Solved()
 	after := r.Log.String()[before:]
 	if !strings.Contains(r.Log.String(), `"level":"debug"`) || strings.Contains(after, `"level":"debug"`) || !strings.Contains(after, "pull request opened") {
-		t.Errorf("at info, after debug, the log has:\n%s", after)
+		t.Errorf("after the change from debug to info, the log has:\n%s", after)
 	}
 	r.Must(r.Server.Cmd.Process.Signal(syscall.SIGTERM))
 	if code := r.Ended(r.Server); code != exitDone || len(r.Status().Servers) > 0 {

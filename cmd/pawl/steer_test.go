@@ -31,17 +31,17 @@ func TestSteerReachesTheAgentOnAnotherNode(t *testing.T) {
 		t.Errorf("the second call is %q with the prompt %q", args, c.Left("prompt-2"))
 	}
 	if got := c.State(n).Attempts[0].Receipt.Steered; len(got) != 1 || got[0] != (policy.Steerer{By: testrig.Writer, Times: 1}) {
-		t.Errorf("steered by %v", got)
+		t.Errorf("steered by %v, want once by the writer", got)
 	}
 	c.leave(working, syscall.SIGTERM)
 }
 
-// The model plays the same long command for each prompt. The text interrupts the first one.
+// For each prompt the model runs the same long command. The steering text interrupts its first run.
 func TestSteerContinuesTheSessionOfARealCLI(t *testing.T) {
 	t.Parallel()
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
-			s := newStand(t, cli, "script")
+			s := newCLIRig(t, cli, "script")
 			s.provider.Set("script", `[{"run":"echo x >> calls.txt; sleep 8"}]`)
 			r := newProcessRig(t, nil)
 			r.Config += s.section()
@@ -60,7 +60,7 @@ func TestSteerContinuesTheSessionOfARealCLI(t *testing.T) {
 				t.Fatalf("attempts %+v, want one that was steered", attempts)
 			}
 			var steered []string // the requests after the interruption
-			for _, q := range s.asked() {
+			for _, q := range s.requests() {
 				if strings.Contains(string(q.Body), "use the other way") {
 					steered = append(steered, string(q.Body))
 				}
@@ -71,13 +71,13 @@ func TestSteerContinuesTheSessionOfARealCLI(t *testing.T) {
 			if first := steered[0]; !strings.Contains(first, "calls.txt; sleep 8") || !strings.Contains(first, "Please add calls.txt.") {
 				t.Errorf("the first request with the text lacks the session: %.4000s", first)
 			}
-			tokens, requests := attempts[0].Receipt.Tokens.Input, int64(len(s.asked()))
+			tokens, requests := attempts[0].Receipt.Tokens.Input, int64(len(s.requests()))
 			if tokens < 1200*(requests-1) { // the interruption may cut a request off before its answer
-				t.Errorf("%d tokens for %d requests, want those of both runs", tokens, requests)
+				t.Errorf("%d input tokens for %d requests, want the tokens of both runs of the CLI", tokens, requests)
 			}
 			text, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "calls.txt")
 			if err != nil || text != "x\nx\n" {
-				t.Errorf("calls.txt is %q, %v; want the calls of both runs", text, err)
+				t.Errorf("calls.txt is %q, %v; want a line from each run of the CLI", text, err)
 			}
 		})
 	}

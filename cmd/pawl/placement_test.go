@@ -22,7 +22,7 @@ func (c *cluster) joinWith(more string) *testrig.Member {
 	return c.join()
 }
 
-// waits checks that a thread waits by a rule, for a reason with these words.
+// waits waits until a rule makes a thread wait, for a reason that contains these words.
 func (c *cluster) waits(n int, rule policy.Rule, words string) {
 	c.T.Helper()
 	c.Await("a wait by "+string(rule), func() bool {
@@ -67,8 +67,8 @@ func TestAttemptsBeginWhereTheCachesAre(t *testing.T) {
 	began("after a kill", 4, 1)
 }
 
-// TestAttemptsRunWhereTheirLabelsAre: one node takes webhooks only, one runs any attempt, one has a label.
-func TestAttemptsRunWhereTheirLabelsAre(t *testing.T) {
+// The first node has the label but takes only webhooks. The second has no label. The third has the label.
+func TestAttemptsRunOnNodesWithTheirLabels(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, startPostgres(t))
 	c.Agent("cat > /dev/null; echo line >> a.txt\n", "")
