@@ -144,9 +144,9 @@ func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 }
 
 // writeWhere runs fn like write if a query finds due rows; otherwise it takes no lock.
-func (s *database) writeWhere(ctx context.Context, query string, fn func(*txn) error) error {
+func (s *database) writeWhere(ctx context.Context, query string, args []any, fn func(*txn) error) error {
 	var due bool
-	if err := s.r.QueryRowContext(ctx, query, micros(s.Now())).Scan(&due); err != nil || !due {
+	if err := s.r.QueryRowContext(ctx, query, args...).Scan(&due); err != nil || !due {
 		return err
 	}
 	return s.write(ctx, fn)

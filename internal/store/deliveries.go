@@ -158,7 +158,7 @@ const (
 // waiting. It does not load payloads.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
-	err = s.writeWhere(ctx, anyDelivery, func(tx *txn) error {
+	err = s.writeWhere(ctx, anyDelivery, []any{micros(s.Now())}, func(tx *txn) error {
 		until := map[string]time.Time{}
 		for _, urgent := range []int{1, 0} {
 			query := dueDeliveries + s.locking(" FOR UPDATE SKIP LOCKED")

@@ -17,14 +17,16 @@ import (
 // Release.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
-	served := s.served()
+	served, args := s.served(micros(s.Now()))
 	anyDue := "SELECT EXISTS (SELECT 1 FROM threads WHERE " + woken + served + ")" +
 		" OR EXISTS (SELECT 1 FROM threads WHERE " + waited + served + ")"
-	err = s.writeWhere(ctx, anyDue, func(tx *txn) error {
-		rows, err := s.dueRows(ctx, tx, most, woken+served+inTurn)
+	err = s.writeWhere(ctx, anyDue, args, func(tx *txn) error {
+		served, args := s.served()
+		rows, err := s.dueRows(ctx, tx, most, woken+served+inTurn, args...)
 		if err == nil && len(rows) < most {
 			var more []row
-			more, err = s.dueRows(ctx, tx, most-len(rows), waited+served+" ORDER BY wake_at", micros(tx.now))
+			served, args := s.served(micros(tx.now))
+			more, err = s.dueRows(ctx, tx, most-len(rows), waited+served+" ORDER BY wake_at", args...)
 			rows = append(rows, more...)
 		}
 		if err != nil {

@@ -92,20 +92,23 @@ func (s *Store) Waiting(ctx context.Context) (byPlace map[string]int, err error)
 	})
 }
 
-// served restricts a query to the threads that this node may take. It is empty if the node may take all.
-func (s *database) served() string {
+// served restricts a query with arguments to the threads that this node may take. It is empty if the node may take all.
+// Times are arguments: PostgreSQL's driver prepares each new text.
+func (s *database) served(args ...any) (clause string, all []any) {
 	if s.self == nil {
-		return ""
+		return "", args
 	}
 	places := []string{"''"}
 	for _, p := range s.self.Places() {
 		places = append(places, "'"+strings.ReplaceAll(p, "'", "''")+"'")
 	}
-	late := fmt.Sprintf("wake_at BETWEEN 1 AND %d", micros(s.Now().Add(-lookAnyway)))
+	args = append(args, micros(s.Now().Add(-lookAnyway)))
+	late := fmt.Sprintf("wake_at BETWEEN 1 AND $%d", len(args))
 	if s.self.Agents {
-		late += fmt.Sprintf(" OR place LIKE '%s%%' AND wake_at BETWEEN 1 AND %d", policy.InFolder(""), micros(s.Now().Add(-s.prefer)))
+		args = append(args, micros(s.Now().Add(-s.prefer)))
+		late += fmt.Sprintf(" OR place LIKE '%s%%' AND wake_at BETWEEN 1 AND $%d", policy.InFolder(""), len(args))
 	}
-	return fmt.Sprintf(" AND (place IN (%s) OR %s)", strings.Join(places, ", "), late)
+	return fmt.Sprintf(" AND (place IN (%s) OR %s)", strings.Join(places, ", "), late), args
 }
 
 // WarmFolder returns the data folder in which the last attempt of a thread's repository began; empty if unknown.

@@ -30,6 +30,7 @@ func TestNodesShareOneDatabase(t *testing.T) {
 		{"AKilledNodesThreadsAreFreed", aKilledNodesThreadsAreFreed},
 		{"ALostConnectionIsReplaced", aLostConnectionIsReplaced},
 		{"OnlyNodesOfAPlaceClaimIt", onlyNodesOfAPlaceClaimIt},
+		{"ClaimsArePreparedOnce", claimsArePreparedOnce},
 	} {
 		t.Run(q.name, func(t *testing.T) { q.ask(t, server.newDatabase(t)) })
 	}
@@ -278,4 +279,36 @@ func nodesMayStartAtTheSameTime(t *testing.T, dsn string) {
 		})
 	}
 	wg.Wait()
+}
+
+// The driver prepares a statement for each new text, which costs a round trip and a plan.
+func claimsArePreparedOnce(t *testing.T, dsn string) {
+	ctx := t.Context()
+	self := policy.Node{Agents: true, Folder: "here", Labels: []string{"gpu"}}
+	s := must(store.Open(ctx, dsn, store.Options{Node: "a", Self: &self, Prefer: time.Second}))(t)
+	defer s.Close()
+	s.DB().SetMaxOpenConns(1)
+	prepared := func() (n int) {
+		t.Helper()
+		if err := s.DB().QueryRowContext(ctx, "SELECT count(*) FROM pg_prepared_statements").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	claim := func(n int) {
+		t.Helper()
+		must(s.Append(ctx, issue(n), true, event("", n)))(t)
+		if leases := must(s.Claim(ctx, "a", 8))(t); len(leases) != 1 {
+			t.Fatalf("claimed %+v, want one thread", leases)
+		}
+	}
+	claim(1)
+	prepared()
+	before := prepared()
+	for n := range 5 {
+		claim(n + 2)
+	}
+	if after := prepared(); after != before {
+		t.Errorf("five claims later %d statements are prepared, want %d", after, before)
+	}
 }
