@@ -55,7 +55,7 @@ func TestAgentsRemarkNeedsARunningAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := feedback.WroteAll([]string{c.remark}, agents...); got != c.want {
-			t.Errorf("%q %v after the start: %v", c.remark, c.after, got)
+			t.Errorf("%q %v after the start is the agent's: %t, want %t", c.remark, c.after, got, c.want)
 		}
 	}
 }

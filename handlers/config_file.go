@@ -70,8 +70,8 @@ func (h *Handlers) checkConfig(ctx context.Context, repo forge.Repo, c configure
 	return h.makeOnce(ctx, repo, run, guid)
 }
 
-// makeOnce creates a check run unless it exists. One delivery per commit creates it, over all nodes; others need not
-// wait, since a failed delivery is retried.
+// makeOnce creates a check run unless it exists. One delivery per commit, across all nodes, creates it. Others need
+// not wait, because a failed delivery is retried.
 func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.CheckRun, guid string) (string, error) {
 	key := fmt.Sprintf("%s/%s %s", repo.Owner, repo.Name, run.ExternalID)
 	mine := false
@@ -86,8 +86,8 @@ func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.Chec
 		return "another delivery creates " + run.Name, err
 	}
 	note := run.Name + " exists"
-	_, there, err := h.Forge.Checks.Find(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
-	if err == nil && !there {
+	_, exists, err := h.Forge.Checks.Find(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
+	if err == nil && !exists {
 		note = fmt.Sprintf("%s: %s", run.Name, run.Title)
 		_, err = h.Forge.Checks.Create(ctx, repo, run)
 	}

@@ -14,10 +14,10 @@ import (
 const createCheck = "POST /repos/{owner}/{repo}/check-runs"
 
 // configPushes returns deliveries of one push that changes the repository's configuration.
-func (w *house) configPushes(times int) (all []thread.Delivery) {
+func (w *rig) configPushes(times int) (all []thread.Delivery) {
 	w.T.Helper()
 	w.GitHub.SetWebhookURL("")
-	_, err := w.GitHub.PushCommit(w.T.Context(), houseRepo, "ada", fakegithub.Commit{Branch: "topic", Message: "A file", Files: map[string]string{config.RepoFile: "verify: [make]\n"}})
+	_, err := w.GitHub.PushCommit(w.T.Context(), testRepo, "ada", fakegithub.Commit{Branch: "topic", Message: "A file", Files: map[string]string{config.RepoFile: "verify: [make]\n"}})
 	w.Must(err)
 	w.Must(w.GitHub.WaitDelivered(w.T.Context()))
 	w.GitHub.SetWebhookURL(w.Hook)
@@ -42,8 +42,8 @@ func (w *house) configPushes(times int) (all []thread.Delivery) {
 	return all
 }
 
-func (w *house) configChecks() (n int) {
-	for _, c := range w.GitHub.CheckRuns(houseRepo) {
+func (w *rig) configChecks() (n int) {
+	for _, c := range w.GitHub.CheckRuns(testRepo) {
 		if c.Name == checkrun.NameConfig {
 			n++
 		}
@@ -53,7 +53,7 @@ func (w *house) configChecks() (n int) {
 
 // Another node handles the same commit while the first one's request is in flight and GitHub has no check run yet.
 func TestConcurrentDeliveriesMakeOneCheckRun(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	pushes := w.configPushes(3)
 	other := *w.h
 	other.Forge = w.Client()
@@ -81,12 +81,12 @@ func TestFailedDeliveryMakesItsCheckRunLater(t *testing.T) {
 		"refused": {Status: http.StatusBadGateway}, "lost": {AbortAfter: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newHouse(t)
+			w := newRig(t)
 			pushes := w.configPushes(2)
 			fault.Route, fault.Times = createCheck, -1
 			w.GitHub.Inject(fault)
 			if err := w.h.Deliver(t.Context(), pushes[0]); err == nil && name == "refused" {
-				t.Error("no error, and no check run")
+				t.Error("the delivery succeeded although GitHub refused the check run")
 			}
 			w.Must(w.h.Deliver(t.Context(), pushes[1]))
 			w.GitHub.ClearFaults()

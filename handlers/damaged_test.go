@@ -8,8 +8,8 @@ import (
 )
 
 func TestDamagedThreadsDeliveryIsHandledOnce(t *testing.T) {
-	w := newHouse(t)
-	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "/pawl solve")
+	w := newRig(t)
+	n, err := w.GitHub.OpenIssue(testRepo, "ada", "A title", "/pawl solve")
 	w.Must(err)
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	w.Must(w.Deliver(t.Context(), w.newest()))
@@ -18,12 +18,12 @@ func TestDamagedThreadsDeliveryIsHandledOnce(t *testing.T) {
 	leases, err := w.Store.Claim(t.Context(), "node-1", 1)
 	w.Must(err)
 	w.Must(w.Store.Release(t.Context(), leases[0], nil))
-	_, err = w.GitHub.Comment(houseRepo, n, "ada", "/pawl retry")
+	_, err = w.GitHub.Comment(testRepo, n, "ada", "/pawl retry")
 	w.Must(err)
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	w.Must(w.Deliver(t.Context(), w.newest()))
 	if d := w.newest(); d.State != thread.Handled || !strings.Contains(d.Note, "the log is damaged") {
-		t.Errorf("the delivery is %s (%s)", d.State, d.Note)
+		t.Errorf("the delivery is %s (%s), want handled, with the damage", d.State, d.Note)
 	}
 	again, err := w.Store.Claim(t.Context(), "node-1", 1)
 	w.Must(err)

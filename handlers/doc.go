@@ -9,7 +9,7 @@
 //	take.go          judgement, look-ups, log entries, wake-ups
 //	once.go          keys: each remark counts once, whatever its source
 //	generation.go    remarks by agents; threads that follow from Pawl's work
-//	signals.go       permissions, merges, reverts, verdicts of people
+//	signals.go       permissions, merges, reverts, users' verdicts
 //	push.go          moved bases
 //	config_file.go   checks of a changed .github/pawl.yml
 //	check_run.go     other Apps' checks, and buttons

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestInvisibleCommandIsAlsoAQuestion(t *testing.T) {
+func TestCommandWithoutAVisibleEffectIsAnswered(t *testing.T) {
 	b := Backends{
 		Known:     func(name string) bool { return name == "mine" },
 		Escalates: func() bool { return false },

@@ -25,7 +25,7 @@ type scene struct {
 }
 
 // play runs scenes in order, each in its own second.
-func (w *house) play(t thread.ID, scenes []scene) {
+func (w *rig) play(t thread.ID, scenes []scene) {
 	w.T.Helper()
 	for _, sc := range scenes {
 		before := len(handlerstest.Verdicts(w.state(t)))
@@ -43,11 +43,11 @@ func (w *house) play(t thread.ID, scenes []scene) {
 }
 
 // ownPull returns Pawl's pull request for an issue.
-func (w *house) ownPull(issue thread.ID) int {
+func (w *rig) ownPull(issue thread.ID) int {
 	w.T.Helper()
 	branch := thread.State{}.Branch(issue)
 	w.push(branch, "Two", "a.txt", "one\ntwo\n")
-	installation, err := w.GitHub.InstallationID(houseRepo)
+	installation, err := w.GitHub.InstallationID(testRepo)
 	w.Must(err)
 	pull, err := w.Forge.PullRequests.Create(w.T.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
 	w.Must(err)
@@ -55,14 +55,14 @@ func (w *house) ownPull(issue thread.ID) int {
 	return pull.Number
 }
 
-func (w *house) says(on int, who, text string) func() error {
-	return func() error { _, err := w.GitHub.Comment(houseRepo, on, who, text); return err }
+func (w *rig) comments(on int, who, text string) func() error {
+	return func() error { _, err := w.GitHub.Comment(testRepo, on, who, text); return err }
 }
 
 func TestOnlyUsersWithWritePermissionAreAccepted(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	for login, role := range map[string]string{"stranger": "none", "triager": "triage", "keeper": "maintain"} {
-		w.Must(w.GitHub.AddUser(login, int64(2000+len(login)), map[string]string{houseRepo: role}))
+		w.Must(w.GitHub.AddUser(login, int64(2000+len(login)), map[string]string{testRepo: role}))
 	}
 	w.Must(w.GitHub.AddBot("dependabot[bot]", 76))
 	w.Must(w.GitHub.AddBot("helper[bot]", 77))
@@ -71,26 +71,26 @@ func TestOnlyUsersWithWritePermissionAreAccepted(t *testing.T) {
 	pull := w.ownPull(issue)
 	n := issue.Number
 	w.play(issue, []scene{
-		{"a reader commands", w.says(n, "mallory", "/pawl solve"), "- mallory has read permission; write is needed"},
-		{"a reader mentions", w.says(n, "mallory", "@pawl please"), "- mallory has read permission; write is needed"},
-		{"a reader remarks on Pawl's pull request", w.says(pull, "mallory", "Add tests."), "- mallory has read permission; write is needed"},
-		{"a stranger commands", w.says(n, "stranger", "/pawl solve"), "- stranger has none permission; write is needed"},
-		{"a triager commands", w.says(n, "triager", "/pawl solve"), "- triager has triage permission; write is needed"},
-		{"a bot commands", w.says(n, "dependabot[bot]", "/pawl solve"), "- dependabot[bot] is a bot that is not in allowed_bots"},
-		{"a listed bot commands", w.says(n, "helper[bot]", "/pawl solve"), "+ command solve"},
-		{"a writer remarks on the issue", w.says(n, "ada", "Thank you."), "- it holds no command"},
-		{"a writer pauses", w.says(n, "ada", "/pawl pause"), "- ada has write permission; pause needs maintain"},
-		{"a maintainer commands", w.says(n, "keeper", "/pawl solve"), "+ command solve"},
-		{"a writer mentions", w.says(n, "ada", "@pawl please add a line"), "+ command solve"},
-		{"a writer remarks on Pawl's pull request", w.says(pull, "ada", "Add tests."), "+ a new comment on Pawl's pull request"},
+		{"a reader commands", w.comments(n, "mallory", "/pawl solve"), "- mallory has read permission; write is needed"},
+		{"a reader mentions", w.comments(n, "mallory", "@pawl please"), "- mallory has read permission; write is needed"},
+		{"a reader remarks on Pawl's pull request", w.comments(pull, "mallory", "Add tests."), "- mallory has read permission; write is needed"},
+		{"a stranger commands", w.comments(n, "stranger", "/pawl solve"), "- stranger has none permission; write is needed"},
+		{"a triager commands", w.comments(n, "triager", "/pawl solve"), "- triager has triage permission; write is needed"},
+		{"a bot commands", w.comments(n, "dependabot[bot]", "/pawl solve"), "- dependabot[bot] is a bot that is not in allowed_bots"},
+		{"a listed bot commands", w.comments(n, "helper[bot]", "/pawl solve"), "+ command solve"},
+		{"a writer remarks on the issue", w.comments(n, "ada", "Thank you."), "- it holds no command"},
+		{"a writer pauses", w.comments(n, "ada", "/pawl pause"), "- ada has write permission; pause needs maintain"},
+		{"a maintainer commands", w.comments(n, "keeper", "/pawl solve"), "+ command solve"},
+		{"a writer mentions", w.comments(n, "ada", "@pawl please add a line"), "+ command solve"},
+		{"a writer remarks on Pawl's pull request", w.comments(pull, "ada", "Add tests."), "+ a new comment on Pawl's pull request"},
 		{"a writer who lost the permission commands", func() error {
-			return errors.Join(w.GitHub.SetRole(houseRepo, "ada", "read"), w.says(n, "ada", "/pawl solve")())
+			return errors.Join(w.GitHub.SetRole(testRepo, "ada", "read"), w.comments(n, "ada", "/pawl solve")())
 		}, "- ada has read permission"},
 	})
 }
 
 func TestPawlsAndAgentsTextsAskForNothing(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	const description, added = "Please add a line.", "Progress: two of three steps are finished."
 	issue := w.Issue(description)
 	pull, n := w.ownPull(issue), issue.Number
@@ -98,13 +98,13 @@ func TestPawlsAndAgentsTextsAskForNothing(t *testing.T) {
 	w.posts(issue, "gh issue comment --body '/pawl solve it'; gh issue comment --body '/pawl stop'; gh issue edit --body '"+added+"'")
 	const marker = "<!-- pawl:status acme/widgets#1 -->\n"
 	w.play(issue, []scene{
-		{"a writer posts a text with Pawl's marker", w.says(pull, "ada", marker+"/pawl solve"), "- it carries a marker of Pawl"},
-		{"a writer quotes such a text", w.says(pull, "ada", "> "+marker+"> **Done**\n\nAdd a third line."), "+ a new comment"},
-		{"a writer edits what Pawl wrote", func() error { return w.GitHub.EditComment(houseRepo, own, "ada", "/pawl solve") }, "- the text belongs to this App's bot user"},
-		{"the agent comments under a writer's name", w.says(n, "ada", "/pawl solve it"), "- the agent wrote it itself during"},
-		{"the agent adds to the description", func() error { return w.GitHub.EditBody(houseRepo, n, "ada", description+"\n\n"+added) }, "- the agent wrote it itself during"},
-		{"a writer does", func() error { return w.GitHub.EditBody(houseRepo, n, "ada", description+"\n\nAnd a test.") }, "+ the description's content changed"},
-		{"a writer stops in words that the agent printed", w.says(n, "ada", "/pawl stop"), ""},
+		{"a writer posts a text with Pawl's marker", w.comments(pull, "ada", marker+"/pawl solve"), "- it carries a marker of Pawl"},
+		{"a writer quotes such a text", w.comments(pull, "ada", "> "+marker+"> **Done**\n\nAdd a third line."), "+ a new comment"},
+		{"a writer edits what Pawl wrote", func() error { return w.GitHub.EditComment(testRepo, own, "ada", "/pawl solve") }, "- the text belongs to this App's bot user"},
+		{"the agent comments under a writer's name", w.comments(n, "ada", "/pawl solve it"), "- the agent wrote it itself during"},
+		{"the agent adds to the description", func() error { return w.GitHub.EditBody(testRepo, n, "ada", description+"\n\n"+added) }, "- the agent wrote it itself during"},
+		{"a writer adds to the description", func() error { return w.GitHub.EditBody(testRepo, n, "ada", description+"\n\nAnd a test.") }, "+ the description's content changed"},
+		{"a writer stops with a command that the agent also wrote", w.comments(n, "ada", "/pawl stop"), ""},
 	})
 	if s := w.state(issue); s.Stopped != "ada asked to stop" {
 		t.Errorf("the thread is stopped because %q", s.Stopped)
@@ -112,16 +112,16 @@ func TestPawlsAndAgentsTextsAskForNothing(t *testing.T) {
 }
 
 func TestUntrackedThreadsKeepOnlyRemarksToPawl(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Opened(strings.Repeat("talk ", 1000))
 	n := issue.Number
 	const refused = "- mallory has read permission"
 	w.play(issue, []scene{
-		{"a writer talks", w.says(n, "ada", "Nice weather."), ""},
-		{"a reader talks", w.says(n, "mallory", "spam"), ""},
-		{"the description changes", func() error { return w.GitHub.EditBody(houseRepo, n, "ada", "less talk") }, ""},
-		{"a reader commands", w.says(n, "mallory", "/pawl solve "+strings.Repeat("é", 10000)), refused},
-		{"a reader mentions", w.says(n, "mallory", "@pawl please"), refused},
+		{"a writer talks", w.comments(n, "ada", "Nice weather."), ""},
+		{"a reader talks", w.comments(n, "mallory", "spam"), ""},
+		{"the description changes", func() error { return w.GitHub.EditBody(testRepo, n, "ada", "less talk") }, ""},
+		{"a reader commands", w.comments(n, "mallory", "/pawl solve "+strings.Repeat("é", 10000)), refused},
+		{"a reader mentions", w.comments(n, "mallory", "@pawl please"), refused},
 	})
 	for _, f := range w.state(issue).Ignored {
 		if len(f.Raw) > maxIgnored || f.Text != "" || f.Snapshot == nil || f.Snapshot.Title+f.Snapshot.Body != "" {
@@ -131,7 +131,7 @@ func TestUntrackedThreadsKeepOnlyRemarksToPawl(t *testing.T) {
 }
 
 // replies returns the answers that a thread owes, as "command login", in a private or public repository.
-func (w *house) replies(t thread.ID, private bool) (all []string) {
+func (w *rig) replies(t thread.ID, private bool) (all []string) {
 	w.T.Helper()
 	for _, q := range w.state(t).Questions {
 		all = append(all, q.Command+" "+q.By.Login)
@@ -144,14 +144,14 @@ func (w *house) replies(t thread.ID, private bool) (all []string) {
 
 func TestRefusalIsPostedOnceADay(t *testing.T) {
 	for _, private := range []bool{true, false} {
-		w := newHouse(t)
+		w := newRig(t)
 		if !private {
-			w.Must(w.GitHub.Publish(houseRepo))
+			w.Must(w.GitHub.Publish(testRepo))
 		}
-		w.Must(w.GitHub.AddUser("eve", 1004, map[string]string{houseRepo: "read"}))
+		w.Must(w.GitHub.AddUser("eve", 1004, map[string]string{testRepo: "read"}))
 		w.Must(w.GitHub.AddBot("helper[bot]", 77))
 		w.h.Solver.Env.Config.Policy.AllowedBots = []int64{77}
-		one, two := w.Issue("Please."), w.Issue("Ask @pawl for it.") // which mentions it once
+		one, two := w.Issue("Please."), w.Issue("Ask @pawl for it.") // a mention in the description
 		for _, c := range []struct {
 			on        thread.ID
 			who, text string
@@ -177,7 +177,7 @@ func TestRefusalIsPostedOnceADay(t *testing.T) {
 }
 
 func TestNearCommandIsObeyedOrAnswered(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	obeyed, answered := "obeyed", "near_order ada"
 	for text, want := range map[string]string{
 		"  /pawl solve": obeyed, "\u00a0/pawl solve": obeyed, "\u200b/pawl solve": obeyed, "\ufeff/pawl solve": obeyed,
@@ -200,7 +200,7 @@ func TestNearCommandIsObeyedOrAnswered(t *testing.T) {
 		w.Writes(issue.Number, "ada", "please /pawl solve")
 	}
 	w.Writes(issue.Number, "mallory", "please /pawl solve")
-	w.Must(w.GitHub.EditBody(houseRepo, issue.Number, "ada", "Please.\n\n/pawl solve"))
+	w.Must(w.GitHub.EditBody(testRepo, issue.Number, "ada", "Please.\n\n/pawl solve"))
 	w.Handle()
 	if diff := cmp.Diff([]string{answered, answered, answered}, w.replies(issue, true)); diff != "" {
 		t.Errorf("two comments and an edited description (-want +got):\n%s", diff)
@@ -208,16 +208,16 @@ func TestNearCommandIsObeyedOrAnswered(t *testing.T) {
 }
 
 func TestAssignmentAndReviewRequestAskPawl(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	w.h.StandIn = "Pawl-Agent"
-	w.Must(w.GitHub.AddUser("pawl-agent", 1003, map[string]string{houseRepo: "read"}))
+	w.Must(w.GitHub.AddUser("pawl-agent", 1003, map[string]string{testRepo: "read"}))
 	pull := w.Pull()
 	n := 0
 	assigns := func(who, whom string) func() error {
-		return func() error { return w.GitHub.Assign(houseRepo, n, who, whom) }
+		return func() error { return w.GitHub.Assign(testRepo, n, who, whom) }
 	}
 	asks := func(who, whom string) func() error {
-		return func() error { return w.GitHub.AskReview(houseRepo, pull.Number, who, whom) }
+		return func() error { return w.GitHub.AskReview(testRepo, pull.Number, who, whom) }
 	}
 	for _, c := range []scene{
 		{"the writer", assigns("ada", "ada"), ""},
@@ -239,12 +239,12 @@ func TestAssignmentAndReviewRequestAskPawl(t *testing.T) {
 }
 
 func TestOnlyAuthorsEditsCount(t *testing.T) {
-	w := newHouse(t)
-	w.Must(w.GitHub.AddUser("bob", 1003, map[string]string{houseRepo: "admin"}))
+	w := newRig(t)
+	w.Must(w.GitHub.AddUser("bob", 1003, map[string]string{testRepo: "admin"}))
 	issue := w.Issue("Please.")
 	own, others := w.Writes(issue.Number, "ada", "Thank you."), w.Writes(issue.Number, "mallory", "Thank you, too.")
 	edits := func(id int64, who, text string) func() error {
-		return func() error { return w.GitHub.EditComment(houseRepo, id, who, text) }
+		return func() error { return w.GitHub.EditComment(testRepo, id, who, text) }
 	}
 	w.play(issue, []scene{
 		{"another writer puts a command into it", edits(own, "bob", "/pawl solve"), "- bob edited the text of ada; only the author's own edit counts"},
@@ -256,30 +256,30 @@ func TestOnlyAuthorsEditsCount(t *testing.T) {
 }
 
 func TestUnchangedDescriptionEditIsIgnored(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	const body = "Please add a second line to a.txt.\n\n- [ ] line two\n- [ ] nothing else\n"
 	const more = "Please add a second line to a.txt.\n\n- [ ] line two\n- [ ] a THIRD line\n"
 	issue := w.Issue(body)
 	pull := w.ownPull(issue)
 	other := w.Opened("one")
 	edits := func(on int, who, text string) func() error {
-		return func() error { return w.GitHub.EditBody(houseRepo, on, who, text) }
+		return func() error { return w.GitHub.EditBody(testRepo, on, who, text) }
 	}
 	const same = "- the description's content did not change"
 	n := issue.Number
 	w.play(issue, []scene{
 		{"a re-save", edits(n, "ada", body), same},
-		{"a touched time stamp", func() error { return w.GitHub.TouchIssue(houseRepo, n, "ada") }, ""},
-		{"another title", func() error { return w.GitHub.EditTitle(houseRepo, n, "ada", "Two lines") }, "- the description was not edited"},
+		{"a touched time stamp", func() error { return w.GitHub.TouchIssue(testRepo, n, "ada") }, ""},
+		{"another title", func() error { return w.GitHub.EditTitle(testRepo, n, "ada", "Two lines") }, "- the description was not edited"},
 		{"a reader's change", edits(n, "mallory", body+"- [ ] for me"), "- mallory has read permission"},
-		{"the way back from it", edits(n, "ada", body), "- the description was edited back"},
-		{"a reader's way back", edits(n, "mallory", body+"\n"), same},
+		{"the writer edits it back", edits(n, "ada", body), "- the description was edited back"},
+		{"a reader's re-save", edits(n, "mallory", body+"\n"), same},
 		{"a change", edits(n, "ada", more), "+ the description's content changed"},
-		{"a reader takes it back", edits(n, "mallory", body), "- mallory has read permission"},
+		{"a reader edits it back", edits(n, "mallory", body), "- mallory has read permission"},
 		{"a further change", edits(n, "ada", more+"- [ ] a FOURTH line\n"), "+ the description's content changed"},
-		{"a re-saved pull request", edits(pull, "ada", "Work."), "+ the description's content changed"},
-		{"the same of the pull request", edits(pull, "ada", "Work."), same},
-		{"an issue that Pawl does not work on", edits(other.Number, "ada", "two"), ""},
+		{"the pull request's first description", edits(pull, "ada", "Work."), "+ the description's content changed"},
+		{"a re-save of the pull request", edits(pull, "ada", "Work."), same},
+		{"an issue without Pawl's work", edits(other.Number, "ada", "two"), ""},
 	})
 	for _, f := range w.state(issue).Feedback {
 		if f.Withdrawn != "" {
@@ -293,7 +293,7 @@ func TestUnchangedDescriptionEditIsIgnored(t *testing.T) {
 
 // A withdrawn request must disappear from what users see. No other ignored remark wakes a thread.
 func TestRestoredDescriptionWakesItsThread(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	const body = "Please add a second line to a.txt."
 	issue := w.Issue(body)
 	due := func() bool {
@@ -311,10 +311,10 @@ func TestRestoredDescriptionWakesItsThread(t *testing.T) {
 		wakes      bool
 	}{
 		{"a change", body + " And a third.", true},
-		{"the way back", body, true},
+		{"a restoration", body, true},
 		{"a re-save", body + "\n", false},
 	} {
-		w.Must(w.GitHub.EditBody(houseRepo, issue.Number, "ada", c.text))
+		w.Must(w.GitHub.EditBody(testRepo, issue.Number, "ada", c.text))
 		w.Handle()
 		if got := due(); got != c.wakes {
 			t.Errorf("after %s the thread is due: %t, want %t", c.name, got, c.wakes)
@@ -323,32 +323,32 @@ func TestRestoredDescriptionWakesItsThread(t *testing.T) {
 }
 
 func TestLabelsReviewsAndNewThreadsAskForWork(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Please.")
 	pull := w.ownPull(issue)
 	n := issue.Number
 	label := func(who, name string) func() error {
-		return func() error { return w.GitHub.AddLabel(houseRepo, n, who, name) }
+		return func() error { return w.GitHub.AddLabel(testRepo, n, who, name) }
 	}
 	review := func(who, state, text string) func() error {
-		return func() error { _, err := w.GitHub.Review(houseRepo, pull, who, state, text); return err }
+		return func() error { _, err := w.GitHub.Review(testRepo, pull, who, state, text); return err }
 	}
 	w.play(issue, []scene{
 		{"another label", label("ada", "bug"), `- label "bug" is not "pawl"`},
 		{"the label by a reader", label("mallory", "pawl"), "- mallory has read permission"},
-		{"the label taken off", func() error { return w.GitHub.RemoveLabel(houseRepo, n, "ada", "pawl") }, ""},
+		{"the label is removed", func() error { return w.GitHub.RemoveLabel(testRepo, n, "ada", "pawl") }, ""},
 		{"the label with a backend", label("ada", "pawl:mine"), `+ label "pawl:mine" was added`},
 		{"an approval", review("ada", "APPROVED", "Very nice."), "- an approval asks for no work"},
 		{"a request for changes", review("ada", "CHANGES_REQUESTED", "Use REVIEWED words."), "+ a review requests changes"},
 		{"a request for changes without a text", review("ada", "CHANGES_REQUESTED", ""), "+ a review requests changes"},
 		{"a request for changes by a reader", review("mallory", "CHANGES_REQUESTED", "No."), "- mallory has read permission"},
-		{"a review that remarks", review("ada", "COMMENTED", "What about b.txt?"), "+ a review remark on Pawl's pull request"},
+		{"a review with a remark", review("ada", "COMMENTED", "What about b.txt?"), "+ a review remark on Pawl's pull request"},
 		{"a command in an approval", review("ada", "APPROVED", "/pawl solve the rest"), "+ command solve"},
 	})
 	if s := w.state(issue); s.Pinned != "mine" {
 		t.Errorf("the thread is pinned to %q, want the label's backend", s.Pinned)
 	}
-	_, err := w.GitHub.ReviewComment(t.Context(), houseRepo, pull, "ada", "a.txt", 2, "LINED remark")
+	_, err := w.GitHub.ReviewComment(t.Context(), testRepo, pull, "ada", "a.txt", 2, "LINED remark")
 	w.Must(err)
 	w.Handle()
 	if f := w.state(issue).Feedback; !strings.Contains(f[len(f)-1].Text, "LINED remark") {

@@ -100,7 +100,7 @@ func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (caus
 	if feedback.WroteAll([]string{o.body}, agents...) {
 		return "the agent wrote it while it worked on " + n.String(), nil
 	}
-	if o.own || asked(of, o.author) {
+	if o.own || requested(of, o.author) {
 		o.contemporaries = append(o.contemporaries, contemporary{n, of.Generation})
 	}
 	return "", nil
@@ -127,13 +127,13 @@ func (o *origin) byTime() (generation int, cause string) {
 	return from.generation + 1, "it was opened by " + o.author + " while or shortly after Pawl worked on " + from.thread.String()
 }
 
-// A command within atOnce after an issue's opening counts as its program's.
+// atOnce is how soon after an issue's opening a command counts as written by the program that opened it.
 const atOnce = 10 * time.Second
 
 // maxDerived is the least number of nearby derived threads that do not count as coincidence.
 const maxDerived = 5
 
-func asked(s thread.State, login string) bool {
+func requested(s thread.State, login string) bool {
 	return slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return strings.EqualFold(r.By.Login, login) })
 }
 

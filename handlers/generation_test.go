@@ -16,7 +16,7 @@ func TestReferencesAreBranchesAndPullRequests(t *testing.T) {
 		"as in #12": true,
 		"see https://github.com/acme/widgets/pull/12": true,
 		"after pawl/issue-7 was pushed":               true,
-		"as in #7, which is people's":                 false,
+		"as in #7, the issue itself":                  false,
 		"as in #123":                                  false,
 		"after pawl/issue-77":                         false,
 		"nothing, or #0, or #99999999999999999999999": false,
@@ -28,7 +28,7 @@ func TestReferencesAreBranchesAndPullRequests(t *testing.T) {
 	}
 }
 
-func TestAttemptRanAtATime(t *testing.T) {
+func TestAttemptCoversTwoMinutesAfterItsEnd(t *testing.T) {
 	began := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	s := thread.State{Attempts: []thread.Attempt{{At: began, EndedAt: began.Add(time.Hour)}}}
 	for after, want := range map[time.Duration]bool{
@@ -39,28 +39,28 @@ func TestAttemptRanAtATime(t *testing.T) {
 		}
 	}
 	if ranAt(s, time.Time{}) {
-		t.Error("an issue with an unknown opening time counts")
+		t.Error("ranAt is true for an issue with an unknown opening time")
 	}
 	s.Attempts[0].EndedAt = time.Time{}
 	if !ranAt(s, began.Add(48*time.Hour)) {
-		t.Error("a running attempt does not count")
+		t.Error("ranAt is false during a running attempt")
 	}
 }
 
-// happened adds to a thread's log.
-func (w *house) happened(t thread.ID, kind thread.Kind, data any) {
+// addEvent appends to a thread's log.
+func (w *rig) addEvent(t thread.ID, kind thread.Kind, data any) {
 	w.T.Helper()
 	_, err := w.Store.Append(w.T.Context(), t, false, thread.NewEvent{Kind: kind, At: w.Now(), Data: data})
 	w.Must(err)
 }
 
 // posts begins an attempt whose agent runs a posting command.
-func (w *house) posts(t thread.ID, command string) {
+func (w *rig) posts(t thread.ID, command string) {
 	w.T.Helper()
 	var agent feedback.Authored
 	agent.Add(command, true)
-	w.happened(t, thread.KindAttemptStarted, thread.Started{N: 1, Run: 1})
-	w.happened(t, thread.KindAuthored, thread.Authored{N: 1, Runs: agent.Fresh()})
+	w.addEvent(t, thread.KindAttemptStarted, thread.Started{N: 1, Run: 1})
+	w.addEvent(t, thread.KindAuthored, thread.Authored{N: 1, Runs: agent.Fresh()})
 }
 
 // A user may label an issue that an agent opened.
@@ -75,31 +75,31 @@ func TestLabelledIssueKeepsItsOpenersGeneration(t *testing.T) {
 		{"by the App while Pawl works", "pawl[bot]", "Sort it.", 0, 2, "it was opened by pawl[bot] while or shortly after Pawl worked on "},
 		{"by the App at another time", "pawl[bot]", "Sort it.", time.Hour, 1, "it was opened by pawl[bot]"},
 		{"by another login, in the agent's words", "mallory", wrote, 0, 2, "the agent wrote it while it worked on "},
-		{"in such words at another time", "mallory", wrote, time.Hour, 0, ""},
-		{"in words of one's own", "mallory", "Sort it.", 0, 0, ""},
-		{"by who asked for the work", "ada", "Sort it.", 0, 2, "it was opened by ada while or shortly after Pawl worked on "},
+		{"by another login, in the agent's words, later", "mallory", wrote, time.Hour, 0, ""},
+		{"by another login, in other words", "mallory", "Sort it.", 0, 0, ""},
+		{"by the user who asked for the work", "ada", "Sort it.", 0, 2, "it was opened by ada while or shortly after Pawl worked on "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newHouse(t)
+			w := newRig(t)
 			near := w.Issue("Sort the list.")
-			w.happened(near, thread.KindFeedback, thread.Feedback{Source: policy.FromLabel, By: feedback.Actor{Login: "ada"}, Generation: 1})
+			w.addEvent(near, thread.KindFeedback, thread.Feedback{Source: policy.FromLabel, By: feedback.Actor{Login: "ada"}, Generation: 1})
 			w.posts(near, "gh issue create --title More --body '"+wrote+"'")
-			w.happened(near, thread.KindAttemptEnded, policy.Receipt{N: 1})
+			w.addEvent(near, thread.KindAttemptEnded, policy.Receipt{N: 1})
 			w.Pass(c.after + time.Second)
-			n, err := w.GitHub.OpenIssue(houseRepo, c.by, "More", c.body)
+			n, err := w.GitHub.OpenIssue(testRepo, c.by, "More", c.body)
 			w.Must(err)
-			w.Must(w.GitHub.AddLabel(houseRepo, n, "ada", thread.Label))
+			w.Must(w.GitHub.AddLabel(testRepo, n, "ada", thread.Label))
 			w.Handle()
 			all := w.state(thread.ID{Owner: near.Owner, Name: near.Name, Number: n}).Feedback
 			if len(all) != 1 || all[0].Generation != c.want || (c.cause == "") != (all[0].Cause == "") || !strings.HasPrefix(all[0].Cause, c.cause) {
-				t.Errorf("%+v, want one of generation %d because %q", all, c.want, c.cause)
+				t.Errorf("feedback %+v, want one entry of generation %d, because %q", all, c.want, c.cause)
 			}
 		})
 	}
 }
 
 func TestOnlyAUsersCommentOrButtonBeginsAChain(t *testing.T) {
-	person, bot := feedback.Actor{Login: "ada", ID: 1, Type: "User"}, feedback.Actor{Login: "ci[bot]", ID: 2, Type: "Bot"}
+	user, bot := feedback.Actor{Login: "ada", ID: 1, Type: "User"}, feedback.Actor{Login: "ci[bot]", ID: 2, Type: "Bot"}
 	for _, c := range []struct {
 		name   string
 		by     feedback.Actor
@@ -107,13 +107,13 @@ func TestOnlyAUsersCommentOrButtonBeginsAChain(t *testing.T) {
 		target string
 		want   bool
 	}{
-		{"a comment", person, policy.FromComment, "issue_comment", true},
-		{"a button", person, policy.FromButton, "", true},
+		{"a comment", user, policy.FromComment, "issue_comment", true},
+		{"a button", user, policy.FromButton, "", true},
 		{"a bot's comment", bot, policy.FromComment, "issue_comment", false},
-		{"the text that it was opened with", person, policy.FromComment, "issue", false},
-		{"a label", person, policy.FromLabel, "issue", false},
-		{"a description", person, policy.FromDescription, "issue", false},
-		{"a check", person, policy.FromCheckRun, "", false},
+		{"an issue's first text", user, policy.FromComment, "issue", false},
+		{"a label", user, policy.FromLabel, "issue", false},
+		{"a description", user, policy.FromDescription, "issue", false},
+		{"a check", user, policy.FromCheckRun, "", false},
 	} {
 		if got := feedback.Typed(c.by, c.source, c.target); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

@@ -72,7 +72,7 @@ var errUnparsable = errors.New("payload cannot be read")
 // failure was not stored is due again when its claim ends.
 const noteTime = 5 * time.Second
 
-// alone is the time in which a new delivery belongs to this node.
+// alone is how long only this node may handle a delivery that it received.
 const alone = 20 * time.Second
 
 // Deliver handles one stored delivery once. It reads the stored row unless d was just received.
@@ -139,7 +139,7 @@ func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerol
 // EventHandlers lists all handlers, one per file. The first that names an event handles it.
 func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 	on := func(read func(*payload) []Activity, events ...string) handler {
-		return handler{h, fromSomebody(read), events}
+		return handler{h, withSender(read), events}
 	}
 	return []githubapp.EventHandler{
 		IssueComment{on(issueComment, "issue_comment")},
@@ -225,6 +225,6 @@ func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities
 	return strings.Join(notes, "; "), nil
 }
 
-// Other handles events without a meaning for Pawl, such as a new App's ping. They are stored, so that an operator
+// Other handles events that mean nothing to Pawl, such as a new App's ping. They are stored, so that an operator
 // sees that GitHub reaches the server. It names all of go-github's events; earlier handlers take precedence.
 type Other struct{ handler }

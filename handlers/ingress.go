@@ -191,7 +191,7 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, "the delivery could not be stored; redeliver it later", http.StatusServiceUnavailable)
 	default:
 		log.Error().Err(err).Msg("webhook failed")
-		http.Error(w, "the delivery could not be taken; redeliver it later", http.StatusServiceUnavailable)
+		http.Error(w, "the delivery could not be accepted; redeliver it later", http.StatusServiceUnavailable)
 	}
 }
 

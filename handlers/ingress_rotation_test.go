@@ -39,16 +39,16 @@ func TestBothSecretsAreAcceptedDuringAChange(t *testing.T) {
 		"a third one":              {[]string{nextSecret, vectorSecret}, signedWith("a third secret of some length", vectorBody), 401},
 		"no hexadecimal":           {[]string{nextSecret, vectorSecret}, "sha256=x", 401},
 		"the previous one, later":  {[]string{nextSecret}, vectorSignature, 401},
-		"of an empty secret":       {[]string{nextSecret, vectorSecret}, signedWith("", vectorBody), 401},
-		"half of a right one":      {[]string{nextSecret, vectorSecret}, vectorSignature[:40], 401},
+		"by an empty secret":       {[]string{nextSecret, vectorSecret}, signedWith("", vectorBody), 401},
+		"half of a valid one":      {[]string{nextSecret, vectorSecret}, vectorSignature[:40], 401},
 		"the new one, other bytes": {[]string{nextSecret, vectorSecret}, signedWith(nextSecret, "x"), 401},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var store kept
+			var store memoryStore
 			w := newIngress(t, &store, tc.secrets...).post(t, strings.NewReader(vectorBody), map[string]string{"X-Hub-Signature-256": tc.signature})
 			stored := len(store.list) == 1 && string(store.list[0].Payload) == vectorBody
 			if w.Code != tc.status || stored != (tc.status == 200) {
-				t.Errorf("answered %d and stored %v, want %d", w.Code, store.list, tc.status)
+				t.Errorf("status %d and %v stored, want status %d", w.Code, store.list, tc.status)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestWeakSecretsAreRefused(t *testing.T) {
 		{[]string{"short", vectorSecret}, "webhook_secret"},
 		{[]string{vectorSecret, nextSecret, nextSecret}, "one previous one"},
 	} {
-		if _, err := NewIngress(tc.secrets, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), tc.named) {
+		if _, err := NewIngress(tc.secrets, new(Handlers).EventHandlers(), &memoryStore{}, time.Now, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), tc.named) {
 			t.Errorf("%q: %v, want an error that names %s", tc.secrets, err, tc.named)
 		}
 	}
@@ -73,7 +73,7 @@ func TestWeakSecretsAreRefused(t *testing.T) {
 
 func TestSlowBodyIsCutOff(t *testing.T) {
 	for _, secrets := range [][]string{{vectorSecret}, {nextSecret, vectorSecret}} {
-		srv := httptest.NewUnstartedServer(newIngress(t, new(kept), secrets...))
+		srv := httptest.NewUnstartedServer(newIngress(t, new(memoryStore), secrets...))
 		srv.Config.ReadTimeout = 50 * time.Millisecond
 		srv.Start()
 		body, end := io.Pipe()
@@ -82,7 +82,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 		_, _ = end.Write([]byte("{")) // on a busy machine it may be cut off before
 		// No more bytes are sent; the server must answer anyway.
 		if got := <-answer; got != http.StatusRequestTimeout {
-			t.Errorf("answered %d, want 408", got)
+			t.Errorf("status %d, want 408", got)
 		}
 		end.Close()
 		srv.Close()
@@ -90,9 +90,9 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 }
 
 func TestInterruptedDeliveryIsNoError(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Please.")
-	w.Must(w.says(issue.Number, "ada", "/pawl retry")())
+	w.Must(w.comments(issue.Number, "ada", "/pawl retry")())
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	var log bytes.Buffer
 	w.h.Log = zerolog.New(&log)
@@ -100,10 +100,10 @@ func TestInterruptedDeliveryIsNoError(t *testing.T) {
 	stopping := &stopsWhenRead{Store: w.Store, stop: stop}
 	w.h.Store = stopping
 	if err := w.h.Deliver(ctx, w.newest()); err == nil {
-		t.Fatal("it was handled")
+		t.Fatal("the delivery was handled while the server stopped")
 	}
 	if text := log.String(); strings.Contains(text, `"level":"error"`) || !strings.Contains(text, "before the server stops") {
-		t.Errorf("logged %s", text)
+		t.Errorf("the log has %s, want the interruption and no error", text)
 	}
 	w.h.Store = w.Store
 	w.Handle()

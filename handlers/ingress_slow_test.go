@@ -29,17 +29,17 @@ func post(t *testing.T, client *http.Client, url string, body io.Reader, size in
 	return resp.StatusCode
 }
 
-// heldHouse returns an ingress on loopback and a client that sends a body once the server reads it.
-func heldHouse(t *testing.T) (string, *http.Client) {
+// slowIngress returns an ingress on loopback and a client that sends a body once the server reads it.
+func slowIngress(t *testing.T) (string, *http.Client) {
 	t.Helper()
-	srv := httptest.NewServer(newIngress(t, new(kept)))
+	srv := httptest.NewServer(newIngress(t, new(memoryStore)))
 	t.Cleanup(srv.Close)
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Hour}}
 	t.Cleanup(client.CloseIdleConnections)
 	return srv.URL, client
 }
 
-// begun sends the beginning of a body, and the rest on a signal.
+// begun sends the beginning of a body. The caller writes the rest to end.
 func begun(t *testing.T, client *http.Client, url string, beginning string, size int64) (end *io.PipeWriter, answer chan int) {
 	t.Helper()
 	body, end := io.Pipe()
@@ -52,10 +52,10 @@ func begun(t *testing.T, client *http.Client, url string, beginning string, size
 	return end, answer
 }
 
-func TestMissingBodyBlocksNoOther(t *testing.T) {
+func TestIncompleteBodyBlocksNoOtherRequest(t *testing.T) {
 	for name, size := range map[string]int64{"of a known length": 25 << 20, "of unknown length": -1} {
 		t.Run(name, func(t *testing.T) {
-			url, client := heldHouse(t)
+			url, client := slowIngress(t)
 			var ends []*io.PipeWriter
 			var answers []chan int
 			for range 5 {
@@ -63,11 +63,11 @@ func TestMissingBodyBlocksNoOther(t *testing.T) {
 				ends, answers = append(ends, end), append(answers, answer)
 			}
 			if got := post(t, client, url, strings.NewReader(vectorBody), int64(len(vectorBody))); got != http.StatusOK {
-				t.Errorf("an ordinary body next to five large ones was answered %d, want 200", got)
+				t.Errorf("an ordinary body next to five large ones got status %d, want 200", got)
 			}
 			large := strings.Repeat(" ", 24<<20)
 			if got := post(t, client, url, strings.NewReader(large), int64(len(large))); got != http.StatusUnauthorized {
-				t.Errorf("a large body without a valid signature was answered %d, want 401", got)
+				t.Errorf("a large body without a valid signature got status %d, want 401", got)
 			}
 			for i, end := range ends {
 				if size > 0 {
@@ -77,7 +77,7 @@ func TestMissingBodyBlocksNoOther(t *testing.T) {
 				}
 				end.Close()
 				if got := <-answers[i]; got != http.StatusUnauthorized {
-					t.Errorf("a body without a valid signature was answered %d, want 401", got)
+					t.Errorf("a body without a valid signature got status %d, want 401", got)
 				}
 			}
 		})

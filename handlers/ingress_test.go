@@ -15,17 +15,17 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// kept stores the ingress's deliveries, or fails with an error.
-type kept struct {
+// memoryStore stores the ingress's deliveries, or fails with an error.
+type memoryStore struct {
 	list []thread.Delivery
 	err  error
 }
 
-func (k *kept) Receive(_ context.Context, d thread.Delivery) (bool, error) {
-	if k.err != nil {
-		return false, k.err
+func (s *memoryStore) Receive(_ context.Context, d thread.Delivery) (bool, error) {
+	if s.err != nil {
+		return false, s.err
 	}
-	k.list = append(k.list, d)
+	s.list = append(s.list, d)
 	return true, nil
 }
 
@@ -39,7 +39,7 @@ const (
 )
 
 // newIngress passes requests signed with one of the secrets to a store. Without secrets it uses the vector's.
-func newIngress(t *testing.T, store *kept, secrets ...string) *Ingress {
+func newIngress(t *testing.T, store *memoryStore, secrets ...string) *Ingress {
 	t.Helper()
 	if len(secrets) == 0 {
 		secrets = []string{vectorSecret}
@@ -51,7 +51,7 @@ func newIngress(t *testing.T, store *kept, secrets ...string) *Ingress {
 	return in
 }
 
-// asGitHub returns the vector's headers.
+// asGitHub sets the vector's headers.
 func asGitHub(h http.Header) {
 	for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": vectorSignature} {
 		h.Set(k, v)
@@ -71,23 +71,23 @@ func (in *Ingress) post(t *testing.T, body io.Reader, header map[string]string) 
 	return w
 }
 
-func send(t *testing.T, store *kept, body string, header map[string]string) *httptest.ResponseRecorder {
+func send(t *testing.T, store *memoryStore, body string, header map[string]string) *httptest.ResponseRecorder {
 	t.Helper()
 	return newIngress(t, store).post(t, strings.NewReader(body), header)
 }
 
 func TestGitHubsTestVectorIsAccepted(t *testing.T) {
-	for _, event := range []string{"ping", "telepathy"} { // which go-githubapp does not know, and a later version may
-		var store kept
+	for _, event := range []string{"ping", "telepathy"} { // go-githubapp does not know telepathy; a later version may
+		var store memoryStore
 		header := map[string]string{"X-GitHub-Event": event}
 		if w := send(t, &store, vectorBody, header); w.Code != http.StatusOK {
-			t.Fatalf("%s was answered %d %s, want 200", event, w.Code, w.Body)
+			t.Fatalf("%s got status %d %s, want 200", event, w.Code, w.Body)
 		}
 		if len(store.list) != 1 || string(store.list[0].Payload) != vectorBody || store.list[0].GUID != "a-b-c" || store.list[0].Event != event {
 			t.Errorf("stored %+v, want the unchanged body", store.list)
 		}
 		if w := send(t, &store, vectorBody+"!", header); w.Code != http.StatusUnauthorized || len(store.list) != 1 {
-			t.Errorf("%s with another body was answered %d, want 401", event, w.Code)
+			t.Errorf("%s with another body got status %d, want 401", event, w.Code)
 		}
 	}
 }
@@ -105,27 +105,27 @@ func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
 		{"a signature cut short", map[string]string{"X-Hub-Signature-256": vectorSignature[:40]}, http.StatusUnauthorized},
 		{"a signature that is not hexadecimal", map[string]string{"X-Hub-Signature-256": "sha256=zz"}, http.StatusUnauthorized},
 		{"an empty signature", map[string]string{"X-Hub-Signature-256": "sha256="}, http.StatusUnauthorized},
-		{"SHA-1 of the same text where SHA-256 belongs", map[string]string{"X-Hub-Signature-256": vectorSHA1}, http.StatusUnauthorized},
+		{"SHA-1 of the same text in SHA-256's header", map[string]string{"X-Hub-Signature-256": vectorSHA1}, http.StatusUnauthorized},
 		{"SHA-256 without its name", map[string]string{"X-Hub-Signature-256": strings.TrimPrefix(vectorSignature, "sha256=")}, http.StatusUnauthorized},
 		{"SHA-256 in capitals", map[string]string{"X-Hub-Signature-256": strings.ToUpper(vectorSignature)}, http.StatusUnauthorized},
 		{"SHA-1 alone", map[string]string{"X-Hub-Signature-256": "", "X-Hub-Signature": vectorSHA1}, http.StatusUnauthorized},
 		{"SHA-1 next to a wrong SHA-256", map[string]string{"X-Hub-Signature-256": "sha256=00", "X-Hub-Signature": vectorSHA1}, http.StatusUnauthorized},
 		{"no GUID", map[string]string{"X-GitHub-Delivery": ""}, http.StatusBadRequest},
 		{"a GUID with odd characters", map[string]string{"X-GitHub-Delivery": "../../etc/passwd"}, http.StatusBadRequest},
-		{"a GUID without an end", map[string]string{"X-GitHub-Delivery": strings.Repeat("a", 200)}, http.StatusBadRequest},
+		{"a GUID of 200 characters", map[string]string{"X-GitHub-Delivery": strings.Repeat("a", 200)}, http.StatusBadRequest},
 		{"no event", map[string]string{"X-GitHub-Event": ""}, http.StatusBadRequest},
 		{"an event with odd characters", map[string]string{"X-GitHub-Event": "issues; drop table"}, http.StatusBadRequest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var store kept
+			var store memoryStore
 			if w := send(t, &store, vectorBody, c.header); w.Code != c.want || len(store.list) != 0 {
-				t.Errorf("answered %d %q with %d stored, want %d", w.Code, w.Body, len(store.list), c.want)
+				t.Errorf("status %d %q with %d stored, want %d", w.Code, w.Body, len(store.list), c.want)
 			}
 		})
 	}
 	w := httptest.NewRecorder()
-	if newIngress(t, new(kept)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/github/hook", nil)); w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("GET answered %d, want 405", w.Code)
+	if newIngress(t, new(memoryStore)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/github/hook", nil)); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET got status %d, want 405", w.Code)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestRefusedWebhookIsLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), new(kept), time.Now, zerolog.New(&log))
+			in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), new(memoryStore), time.Now, zerolog.New(&log))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,11 +153,11 @@ func TestRefusedWebhookIsLogged(t *testing.T) {
 			in.ServeHTTP(httptest.NewRecorder(), r)
 			for _, words := range row.words {
 				if !strings.Contains(log.String(), words) {
-					t.Errorf("the log does not say %q: %s", words, &log)
+					t.Errorf("the log does not contain %q: %s", words, &log)
 				}
 			}
 			if len(row.words) == 0 && log.Len() > 0 || strings.Contains(log.String(), vectorSecret) {
-				t.Errorf("the log says %s", &log)
+				t.Errorf("the log has %s", &log)
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestPayloadsOfMoreThan25MiBAreRefused(t *testing.T) {
 	}{
 		{"one byte more", MaxPayload + 1, true, http.StatusRequestEntityTooLarge},
 		{"one byte more, without a length", MaxPayload + 1, false, http.StatusRequestEntityTooLarge},
-		{"as much as GitHub sends", MaxPayload, true, http.StatusOK},
+		{"exactly 25 MiB", MaxPayload, true, http.StatusOK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := strings.Repeat("x", c.size)
@@ -180,19 +180,19 @@ func TestPayloadsOfMoreThan25MiBAreRefused(t *testing.T) {
 			if !c.known {
 				from = io.MultiReader(from) // hides the length, which net/http knows only for some readers
 			}
-			var store kept
+			var store memoryStore
 			w := newIngress(t, &store).post(t, from, map[string]string{"X-Hub-Signature-256": signed(body)})
 			if w.Code != c.want || (len(store.list) == 1) != (c.want == http.StatusOK) {
-				t.Errorf("answered %d with %d stored, want %d", w.Code, len(store.list), c.want)
+				t.Errorf("status %d with %d stored, want %d", w.Code, len(store.list), c.want)
 			}
 		})
 	}
 }
 
-func TestRepeatedDeliveriesUnderOneGUIDAreOne(t *testing.T) {
-	w := newHouse(t)
+func TestRedeliveriesCountOnce(t *testing.T) {
+	w := newRig(t)
 	issue := w.Opened("Please.")
-	w.Must(w.says(issue.Number, "ada", "/pawl solve")())
+	w.Must(w.comments(issue.Number, "ada", "/pawl solve")())
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	command := w.newest().GUID
 	for range 2 {
@@ -203,7 +203,7 @@ func TestRepeatedDeliveriesUnderOneGUIDAreOne(t *testing.T) {
 	}
 	for _, d := range w.GitHub.Deliveries() {
 		if d.StatusCode != http.StatusOK {
-			t.Errorf("%s %s was answered %d, want 200", d.Event, d.GUID, d.StatusCode)
+			t.Errorf("%s %s got status %d, want 200", d.Event, d.GUID, d.StatusCode)
 		}
 	}
 	if got := w.Judged(issue); len(got) != 1 {
@@ -214,7 +214,7 @@ func TestRepeatedDeliveriesUnderOneGUIDAreOne(t *testing.T) {
 // Only fields that Pawl reads must be as documented. GitHub's own examples have odd values in others (see
 // read_test.go).
 func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	for _, c := range []struct{ event, payload string }{
 		{"check_run", `{"action": "completed", "check_run": {"id": 4, "completed_at": "2018-04-25 20:42:10"}}`},
 		{"package", `{"action": `},
@@ -236,24 +236,24 @@ func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {
 // An App may be configured to send forms.
 func TestFormJSONIsParsed(t *testing.T) {
 	const body = "payload=" + "%7B%22zen%22%3A+%22x%22%7D"
-	var store kept
+	var store memoryStore
 	w := send(t, &store, body, map[string]string{
 		"Content-Type":        "application/x-www-form-urlencoded",
 		"X-Hub-Signature-256": "sha256=0000000000000000000000000000000000000000000000000000000000000000",
 	})
 	if w.Code != http.StatusUnauthorized {
-		t.Errorf("a form with a wrong signature was answered %d, want 401", w.Code)
+		t.Errorf("a form with a wrong signature got status %d, want 401", w.Code)
 	}
 	w = send(t, &store, body, map[string]string{"Content-Type": "application/x-www-form-urlencoded", "X-Hub-Signature-256": signed(body)})
 	if w.Code != http.StatusOK || len(store.list) != 1 || string(store.list[0].Payload) != `{"zen": "x"}` {
-		t.Errorf("answered %d %s, stored %+v, want the JSON of the form", w.Code, w.Body, store.list)
+		t.Errorf("status %d %s with %+v stored, want 200 and the form's JSON", w.Code, w.Body, store.list)
 	}
 }
 
 func TestFailingStoreAnswers503(t *testing.T) {
-	store := kept{err: errors.New("database is locked")}
+	store := memoryStore{err: errors.New("database is locked")}
 	w := send(t, &store, vectorBody, nil)
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "locked") {
-		t.Errorf("answered %d %s, want 503 without the cause", w.Code, w.Body)
+		t.Errorf("status %d %s, want 503 without the cause", w.Code, w.Body)
 	}
 }

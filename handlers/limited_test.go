@@ -12,12 +12,12 @@ import (
 
 // An earlier retry would be refused again. The growing pauses of other failures would be too long.
 func TestRateLimitedDeliveryIsHandledLater(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Opened("Please.")
 	reset := w.Now().Add(20 * time.Minute)
 	w.GitHub.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/collaborators/{login}/permission", Status: http.StatusForbidden, Message: "API rate limit exceeded",
 		Header: http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {strconv.FormatInt(reset.Unix(), 10)}}})
-	w.Must(w.says(issue.Number, "ada", "/pawl solve")())
+	w.Must(w.comments(issue.Number, "ada", "/pawl solve")())
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	d := w.newest()
 	if err := w.h.Deliver(t.Context(), d); err == nil {
@@ -43,7 +43,7 @@ func TestRateLimitedDeliveryIsHandledLater(t *testing.T) {
 }
 
 // newest returns the last delivery without its payload.
-func (w *house) newest() thread.Delivery {
+func (w *rig) newest() thread.Delivery {
 	w.T.Helper()
 	list, err := w.Store.Deliveries(w.T.Context(), 1)
 	w.Must(err)

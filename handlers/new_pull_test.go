@@ -14,14 +14,14 @@ import (
 
 // Users may write on a new pull request before the log knows its number.
 func TestRemarkOnANewPullRequestCounts(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Please add a line.")
 	pull := w.ownPull(issue)
 	before := len(w.Judged(issue))
-	w.Must(w.says(pull, "ada", "Please add a third one.")())
-	_, err := w.GitHub.Review(houseRepo, pull, "ada", "CHANGES_REQUESTED", "Not like this.")
+	w.Must(w.comments(pull, "ada", "Please add a third one.")())
+	_, err := w.GitHub.Review(testRepo, pull, "ada", "CHANGES_REQUESTED", "Not like this.")
 	w.Must(err)
-	_, err = w.GitHub.ReviewComment(t.Context(), houseRepo, pull, "ada", "a.txt", 1, "This line is wrong.")
+	_, err = w.GitHub.ReviewComment(t.Context(), testRepo, pull, "ada", "a.txt", 1, "This line is wrong.")
 	w.Must(err)
 	w.Writes(pull, "mallory", "And I want a pony.")
 	got := w.Judged(issue)[before:]
@@ -43,11 +43,11 @@ func TestRemarkOnANewPullRequestCounts(t *testing.T) {
 
 // Anyone may give a branch a name like Pawl's.
 func TestOthersPullRequestBelongsToNoIssue(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Please add a line.")
 	branch := fmt.Sprint(thread.BranchPrefix, issue.Number)
 	w.push(branch, "Two", "a.txt", "two\n")
-	pull, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Mine", Head: branch})
+	pull, err := w.GitHub.OpenPull(t.Context(), testRepo, "ada", fakegithub.PullRequest{Title: "Mine", Head: branch})
 	w.Must(err)
 	before := len(w.Judged(issue))
 	w.Writes(pull, "ada", "Just a note to myself.")
@@ -58,7 +58,7 @@ func TestOthersPullRequestBelongsToNoIssue(t *testing.T) {
 
 // A closing waits for the log, which would otherwise show the pull request as open.
 func TestClosedNewPullRequestIsHandledOnceLogged(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Please add a line.")
 	lease, err := w.Store.Acquire(t.Context(), issue, "test")
 	w.Must(err)
@@ -67,7 +67,7 @@ func TestClosedNewPullRequestIsHandledOnceLogged(t *testing.T) {
 	}
 	w.Must(w.Store.AppendLeased(t.Context(), lease, pullAct(thread.KindActStarted, 0)))
 	pull := w.ownPull(issue)
-	w.Must(w.GitHub.ClosePull(houseRepo, pull, "ada"))
+	w.Must(w.GitHub.ClosePull(testRepo, pull, "ada"))
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	list, err := w.Store.Deliveries(t.Context(), 5000)
 	w.Must(err)
@@ -79,12 +79,12 @@ func TestClosedNewPullRequestIsHandledOnceLogged(t *testing.T) {
 		return slices.DeleteFunc(w.Changes(issue), func(c thread.Change) bool { return c.What == "head_moved" })
 	}
 	if why == nil || !strings.Contains(why.Error(), fmt.Sprintf("pull request #%d was closed before the log of", pull)) || len(closes()) > 0 {
-		t.Fatalf("the close brought %v and %+v, want that it is tried again", why, closes())
+		t.Fatalf("the close got the error %v and logged %+v, want a retry and no change", why, closes())
 	}
 	w.Must(w.Store.AppendLeased(t.Context(), lease, pullAct(thread.KindActDone, pull)))
 	w.Pass(time.Hour)
 	w.Handle()
 	if got := closes(); len(got) != 1 || got[0].What != "pull_closed" || got[0].Number != pull {
-		t.Errorf("the log has %+v, want that its pull request was closed", got)
+		t.Errorf("the log has %+v, want its pull request closed", got)
 	}
 }

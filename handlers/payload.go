@@ -173,9 +173,9 @@ func read(data []byte, reader func(*payload) []Activity) ([]Activity, error) {
 	return reader(&p), nil
 }
 
-// fromSomebody ignores payloads without a sender. GitHub sends null for a deleted account, which has no permission to
+// withSender ignores payloads without a sender. GitHub sends null for a deleted account, which has no permission to
 // check.
-func fromSomebody(read func(*payload) []Activity) func(*payload) []Activity {
+func withSender(read func(*payload) []Activity) func(*payload) []Activity {
 	return func(p *payload) []Activity {
 		all := read(p)
 		if len(all) == 0 || p.Sender != (feedback.Actor{}) {

@@ -34,7 +34,8 @@ func push(p *payload) (all []Activity) {
 	return append(all, Activity{Repo: p.repo(), What: baseMoved{base: branch, main: branch == p.Repo.DefaultBranch, change: moved}})
 }
 
-// decide wakes the threads of Pawl's and of watched open pull requests whose base has moved, once per policy.update_every.
+// decide wakes the threads of open pull requests whose base has moved, if they are Pawl's own or watched. It wakes a
+// thread once per policy.update_every.
 func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	every := h.Solver.Env.Current().Policy.UpdateEvery
 	if every <= 0 {
@@ -90,7 +91,7 @@ func (h *Handlers) followed(ctx context.Context, repo forge.Repo, p forge.Pull, 
 	if err != nil {
 		return t, false, err
 	}
-	if _, own := issueOfBranch(p.Head.Ref); own && t.Number != p.Number { // in a log as Pawl's
+	if _, own := issueOfBranch(p.Head.Ref); own && t.Number != p.Number { // a log names the pull request as Pawl's
 		return t, true, nil
 	}
 	if !slices.Contains(known, t) {

@@ -49,8 +49,8 @@ type commentEvent struct {
 	sender       string // JSON; empty means ada
 }
 
-func (w *house) tell(h *Handlers, issue thread.ID, guid string, c commentEvent, began time.Time) error {
-	installation, err := w.GitHub.InstallationID(houseRepo)
+func (w *rig) deliver(h *Handlers, issue thread.ID, guid string, c commentEvent, began time.Time) error {
+	installation, err := w.GitHub.InstallationID(testRepo)
 	if err != nil {
 		return err
 	}
@@ -59,11 +59,11 @@ func (w *house) tell(h *Handlers, issue thread.ID, guid string, c commentEvent, 
 }
 
 // judged lets another worker judge a comment. It appends the result when write is called.
-func (w *house) judged(issue thread.ID, guid string, c commentEvent, began time.Time) (write func()) {
+func (w *rig) judged(issue thread.ID, guid string, c commentEvent, began time.Time) (write func()) {
 	slow := &holding{Store: w.Store, guid: guid, judged: make(chan struct{}), write: make(chan struct{})}
 	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
 	done := make(chan error, 1)
-	go func() { done <- w.tell(other, issue, guid, c, began) }()
+	go func() { done <- w.deliver(other, issue, guid, c, began) }()
 	<-slow.judged
 	return func() {
 		close(slow.write)
@@ -99,12 +99,12 @@ func TestNewerTextCountsInAnyOrder(t *testing.T) {
 		{name: "two choices of a backend", older: commentEvent{id: 1, action: "created", text: "/pawl use one", second: 1}, newer: commentEvent{id: 2, action: "created", text: "/pawl use two", second: 2}, pinned: "two"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newHouse(t)
+			w := newRig(t)
 			issue := w.Issue("Please.")
 			w.Handle()
 			began := w.Now().UTC().Truncate(time.Second)
 			write := w.judged(issue, "older", c.older, began)
-			w.Must(w.tell(w.h, issue, "newer", c.newer, began))
+			w.Must(w.deliver(w.h, issue, "newer", c.newer, began))
 			write()
 			state := w.state(issue)
 			var left []string
@@ -122,12 +122,12 @@ func TestNewerTextCountsInAnyOrder(t *testing.T) {
 
 // The closing is logged after the command is judged and before it is appended.
 func TestCommandOnAClosingThreadAsksForNothing(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Please.")
 	retry := commentEvent{id: 1, action: "created", text: "/pawl retry", second: 1}
 	write := w.judged(issue, "slow", retry, w.Now().UTC().Truncate(time.Second))
 	w.Pass(10 * time.Second)
-	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))
+	w.Must(w.GitHub.CloseIssue(testRepo, issue.Number, "ada"))
 	w.Handle()
 	write()
 	state := w.state(issue)
@@ -144,15 +144,15 @@ func (panicking) Append(context.Context, thread.ID, bool, ...thread.NewEvent) (i
 }
 
 func TestAPanicFailsItsDeliveryOnly(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	w.h.Store = panicking{w.Store}
-	_, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "/pawl solve")
+	_, err := w.GitHub.OpenIssue(testRepo, "ada", "A title", "/pawl solve")
 	w.Must(err)
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	if err := w.Deliver(t.Context(), w.newest()); err == nil {
-		t.Fatal("no error")
+		t.Fatal("the panic gave no error")
 	}
 	if d := w.newest(); d.State != thread.Failed || !strings.Contains(d.Note, "panic: index out of range") || !strings.Contains(d.Note, "race_test.go") {
-		t.Errorf("the delivery is %s (%s), want failed with the place of the panic", d.State, d.Note)
+		t.Errorf("the delivery is %s (%s), want failed with the panic's source file", d.State, d.Note)
 	}
 }

@@ -169,7 +169,7 @@ func TestInstallationCoversRepositoriesOrTheAccount(t *testing.T) {
 			of = append(of, h.Repo.FullName())
 			c := h.What.(changedAll).change
 			if n := c.Snapshot; tt.what == "installed" && (n == nil || n.Installation != 5 || n.RepoID != h.Repo.ID) || tt.what == "uninstalled" && n != nil {
-				t.Errorf("%s: %s brings %+v", tt.payload, h.Repo.FullName(), n)
+				t.Errorf("%s: the details for %s are %+v", tt.payload, h.Repo.FullName(), n)
 			}
 			if c.What != tt.what || c.By != "ada" || h.Repo.Installation != 5 {
 				t.Errorf("%s: %+v %+v", tt.payload, h, c)
@@ -184,7 +184,7 @@ func TestInstallationCoversRepositoriesOrTheAccount(t *testing.T) {
 func TestRenamingWithoutTheOldNameIsIgnored(t *testing.T) {
 	activities, err := read([]byte(`{"action": "renamed", "repository": {"name": "gadgets", "full_name": "acme/gadgets", "owner": {"login": "acme"}}}`), readers["repository"])
 	if err != nil || len(activities) != 0 {
-		t.Errorf("%+v, %v", activities, err)
+		t.Errorf("activities %+v, %v; want none", activities, err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// People's acts on the work (approvals, requests for changes, reverts) ask for nothing but grade backends.
+// Users' acts on the work (approvals, requests for changes, reverts) request no work. They grade backends.
 
 // signal has a signal's author, and whether the act itself proves write permission.
 type signal struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // signals returns a log's signals as "what #number by whom detail".
-func (w *house) signals(t thread.ID) []string {
+func (w *rig) signals(t thread.ID) []string {
 	w.T.Helper()
 	var list []string
 	for _, c := range w.Changes(t) {
@@ -30,11 +30,11 @@ func (w *house) signals(t thread.ID) []string {
 }
 
 // issueWithPull returns a tracked issue and its pull request.
-func (w *house) issueWithPull() (issue thread.ID, pull int) {
+func (w *rig) issueWithPull() (issue thread.ID, pull int) {
 	w.T.Helper()
 	issue = w.Issue("Please.")
 	w.push("topic", "Two", "a.txt", "two\n")
-	pull, err := w.GitHub.OpenPull(w.T.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
+	pull, err := w.GitHub.OpenPull(w.T.Context(), testRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
 	w.Must(err)
 	lease, err := w.Store.Acquire(w.T.Context(), issue, "test")
 	w.Must(err)
@@ -43,14 +43,14 @@ func (w *house) issueWithPull() (issue thread.ID, pull int) {
 	return issue, pull
 }
 
-func (w *house) push(branch, message, file, text string) string {
+func (w *rig) push(branch, message, file, text string) string {
 	w.T.Helper()
-	sha, err := w.GitHub.PushCommit(w.T.Context(), houseRepo, "ada", fakegithub.Commit{Branch: branch, Message: message, Files: map[string]string{file: text}})
+	sha, err := w.GitHub.PushCommit(w.T.Context(), testRepo, "ada", fakegithub.Commit{Branch: branch, Message: message, Files: map[string]string{file: text}})
 	w.Must(err)
 	return sha
 }
 
-func (w *house) wantSignals(t thread.ID, want ...string) {
+func (w *rig) wantSignals(t thread.ID, want ...string) {
 	w.T.Helper()
 	w.Handle()
 	if diff := cmp.Diff(want, w.signals(t)); diff != "" {
@@ -59,13 +59,13 @@ func (w *house) wantSignals(t thread.ID, want ...string) {
 }
 
 func TestPermittedReviewsAreSignals(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue, pull := w.issueWithPull()
 	w.Must(w.GitHub.AddBot("nice[bot]", 77))
-	sha := w.GitHub.Branches(houseRepo)["topic"]
+	sha := w.GitHub.Branches(testRepo)["topic"]
 	for _, who := range []string{"mallory", "nice[bot]", "ada"} {
 		for _, state := range []string{"APPROVED", "COMMENTED", "CHANGES_REQUESTED"} {
-			_, err := w.GitHub.Review(houseRepo, pull, who, state, "")
+			_, err := w.GitHub.Review(testRepo, pull, who, state, "")
 			w.Must(err)
 		}
 	}
@@ -73,19 +73,19 @@ func TestPermittedReviewsAreSignals(t *testing.T) {
 }
 
 func TestUsersVerdictsReachTheGrade(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue, pull := w.issueWithPull()
 	comment := w.Writes(issue.Number, "pawl[bot]", "**Done**")
-	w.happened(issue, thread.KindAttemptStarted, thread.Started{N: 1, Run: 1})
-	w.happened(issue, thread.KindAttemptEnded, policy.Receipt{N: 1, Commit: w.GitHub.Branches(houseRepo)["topic"], Pushed: true})
-	w.happened(issue, thread.KindActDone, thread.Act{Key: thread.ActStatus, ID: comment})
-	w.happened(issue, thread.KindActDone, thread.Act{Key: thread.ActPull, ID: int64(pull)})
+	w.addEvent(issue, thread.KindAttemptStarted, thread.Started{N: 1, Run: 1})
+	w.addEvent(issue, thread.KindAttemptEnded, policy.Receipt{N: 1, Commit: w.GitHub.Branches(testRepo)["topic"], Pushed: true})
+	w.addEvent(issue, thread.KindActDone, thread.Act{Key: thread.ActStatus, ID: comment})
+	w.addEvent(issue, thread.KindActDone, thread.Act{Key: thread.ActPull, ID: int64(pull)})
 	for _, who := range []string{"mallory", "ada"} { // mallory may not write
-		w.Must(w.GitHub.ReactToComment(houseRepo, comment, who, "-1"))
+		w.Must(w.GitHub.ReactToComment(testRepo, comment, who, "-1"))
 	}
-	_, err := w.GitHub.Review(houseRepo, pull, "ada", "APPROVED", "")
+	_, err := w.GitHub.Review(testRepo, pull, "ada", "APPROVED", "")
 	w.Must(err)
-	w.Must(w.GitHub.ClosePull(houseRepo, pull, "ada"))
+	w.Must(w.GitHub.ClosePull(testRepo, pull, "ada"))
 	w.Handle()
 	var got []learning.PeopleKind
 	for _, s := range w.state(issue).Grade(issue, 0, policy.SeverityLimits{}).Signals {
@@ -101,12 +101,12 @@ func TestUsersVerdictsReachTheGrade(t *testing.T) {
 }
 
 func TestUntrackedReviewsAreNoSignals(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	w.push("other", "Two", "a.txt", "two\n")
-	n, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "other"})
+	n, err := w.GitHub.OpenPull(t.Context(), testRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "other"})
 	w.Must(err)
 	w.GitHub.ResetCalls()
-	_, err = w.GitHub.Review(houseRepo, n, "ada", "APPROVED", "")
+	_, err = w.GitHub.Review(testRepo, n, "ada", "APPROVED", "")
 	w.Must(err)
 	w.wantSignals(thread.ID{Owner: "acme", Name: "widgets", Number: n})
 	if calls := w.GitHub.Calls(); calls["GET /repos/{owner}/{repo}/collaborators/{login}/permission"] != 0 {
@@ -115,36 +115,36 @@ func TestUntrackedReviewsAreNoSignals(t *testing.T) {
 }
 
 func TestARevertIsASignalOnce(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue, pull := w.issueWithPull()
-	merge, err := w.GitHub.MergePull(t.Context(), houseRepo, pull, "ada")
+	merge, err := w.GitHub.MergePull(t.Context(), testRepo, pull, "ada")
 	w.Must(err)
 	revert := w.push("revert-2-topic", fmt.Sprintf("Revert \"Two lines\"\n\nThis reverts commit %s, reversing\nchanges made to 0123456789.", merge), "a.txt", "one\n")
 	if revert == "" {
 		t.Fatal("nothing was pushed")
 	}
 	w.wantSignals(issue)
-	n, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{
-		Title: `Revert "Two lines"`, Body: fmt.Sprintf("Reverts %s#%d", houseRepo, pull), Head: "revert-2-topic"})
+	n, err := w.GitHub.OpenPull(t.Context(), testRepo, "ada", fakegithub.PullRequest{
+		Title: `Revert "Two lines"`, Body: fmt.Sprintf("Reverts %s#%d", testRepo, pull), Head: "revert-2-topic"})
 	w.Must(err)
 	w.wantSignals(issue)
-	_, err = w.GitHub.MergePull(t.Context(), houseRepo, n, "ada")
+	_, err = w.GitHub.MergePull(t.Context(), testRepo, n, "ada")
 	w.Must(err)
 	w.wantSignals(issue, fmt.Sprintf("reverted #%d by ada ", pull))
 }
 
 func TestARevertPushedByHandIsFoundByItsCommit(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue, pull := w.issueWithPull()
-	own := w.GitHub.Branches(houseRepo)["topic"]
-	_, err := w.GitHub.MergePull(t.Context(), houseRepo, pull, "ada")
+	own := w.GitHub.Branches(testRepo)["topic"]
+	_, err := w.GitHub.MergePull(t.Context(), testRepo, pull, "ada")
 	w.Must(err)
 	w.push("main", "Revert \"Two\"\n\nThis reverts commit "+own+".\n", "a.txt", "one\n")
 	w.push("main", "Revert \"x\"\n\nThis reverts commit 00112233445566778899aabbccddeeff00112233.\n", "a.txt", "four\n")
 	w.wantSignals(issue, fmt.Sprintf("reverted #%d by ada %.7s", pull, own))
 }
 
-func TestReleaseNotesRevertNothing(t *testing.T) {
+func TestOnlyGitHubsRevertTextNamesAPullRequest(t *testing.T) {
 	r := forge.Repo{Owner: "acme", Name: "widgets"}
 	for text, want := range map[string][]int{
 		"Reverts acme/widgets#7":               {7},

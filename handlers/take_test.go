@@ -23,7 +23,7 @@ func TestIgnoredRemarkIsShortened(t *testing.T) {
 func TestTextsOfARestoredDescriptionAreKept(t *testing.T) {
 	f := brief(thread.Feedback{Raw: strings.Repeat("x", 40_000), Description: "a", Baseline: "b", Snapshot: &thread.Details{Title: "t", Body: "a"}})
 	if len(f.Raw) > maxIgnored || f.Baseline != "b" || f.Snapshot.Body != "a" {
-		t.Errorf("kept %d bytes, baseline %q, snapshot %+v; want the fold to know both texts", len(f.Raw), f.Baseline, f.Snapshot)
+		t.Errorf("kept %d bytes, baseline %q, snapshot %+v; want both texts kept", len(f.Raw), f.Baseline, f.Snapshot)
 	}
 }
 
@@ -37,16 +37,16 @@ func TestOlderVersionCountsWithoutANewerOne(t *testing.T) {
 		{"a bot edits it", `{"id": 7, "login": "robot[bot]", "type": "Bot"}`, []string{"- /pawl solve more: robot[bot] is a bot that is not in allowed_bots", "+ /pawl solve"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newHouse(t)
+			w := newRig(t)
 			issue := w.Issue("@pawl please")
 			w.Handle()
 			before := len(w.Judged(issue))
 			began := w.Now().UTC().Truncate(time.Second)
 			older := commentEvent{id: 4711, action: "created", text: "/pawl solve"}
 			newer := commentEvent{id: 4711, action: "edited", was: "/pawl solve", text: "/pawl solve more", second: 1, sender: c.editor}
-			w.Must(w.tell(w.h, issue, "newer", newer, began))
-			w.Must(w.tell(w.h, issue, "older", older, began))
-			w.Must(w.tell(w.h, issue, "older", older, began))
+			w.Must(w.deliver(w.h, issue, "newer", newer, began))
+			w.Must(w.deliver(w.h, issue, "older", older, began))
+			w.Must(w.deliver(w.h, issue, "older", older, began))
 			if got := w.Judged(issue)[before:]; fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("judged %q, want %q", got, c.want)
 			}
@@ -54,35 +54,34 @@ func TestOlderVersionCountsWithoutANewerOne(t *testing.T) {
 	}
 }
 
-// Remarks from before the uninstallation arrive later by GitHub's list. They count for nothing, however often they
-// are retried.
+// Deliveries from before the uninstallation may arrive later. Their remarks do not count.
 func TestUninstalledAppGivesNoPermission(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Nothing asked")
 	w.Handle()
-	installation, err := w.GitHub.InstallationID(houseRepo)
+	installation, err := w.GitHub.InstallationID(testRepo)
 	w.Must(err)
-	w.Must(w.GitHub.Uninstall(houseRepo))
+	w.Must(w.GitHub.Uninstall(testRepo))
 	w.Handle()
 	for guid, id := range map[string]int64{"gone": installation, "unknown": installation + 1000, "none": 0} {
 		command := commentEvent{id: 4711, action: "created", text: "/pawl solve"}
 		note, err := handleComment(t.Context(), w.h, guid, command.payload(issue.Number, id, w.Now().UTC()))
 		if err != nil || !strings.Contains(note, "installed") {
-			t.Errorf("installation %s: %q, %v; want that the App is not installed", guid, note, err)
+			t.Errorf("installation %s: %q, %v; want a note that the App is not installed", guid, note, err)
 		}
 	}
 }
 
 // GitHub's times are whole seconds, so such edits look alike.
 func TestEditsWithinOneSecondAreSeparate(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	issue := w.Issue("Please.")
 	made := w.Now().UTC()
 	id := w.Writes(issue.Number, "ada", "/pawl retry")
 	was := "/pawl retry"
 	for i, text := range []string{"/pawl resume", "/pawl retry", "/pawl resume"} {
-		for range 2 { // and the queue tries each again
-			w.Must(w.tell(w.h, issue, fmt.Sprint("guid-", i), commentEvent{id: id, action: "edited", was: was, text: text}, made))
+		for range 2 { // the queue repeats each delivery
+			w.Must(w.deliver(w.h, issue, fmt.Sprint("guid-", i), commentEvent{id: id, action: "edited", was: was, text: text}, made))
 		}
 		was = text
 	}
@@ -93,11 +92,11 @@ func TestEditsWithinOneSecondAreSeparate(t *testing.T) {
 }
 
 func TestCommandBeforeItsIssuesOpeningCounts(t *testing.T) {
-	w := newHouse(t)
+	w := newRig(t)
 	w.GitHub.Hold()
-	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "@pawl please add a line.")
+	n, err := w.GitHub.OpenIssue(testRepo, "ada", "A title", "@pawl please add a line.")
 	w.Must(err)
-	w.Must(w.says(n, "ada", "/pawl solve it")())
+	w.Must(w.comments(n, "ada", "/pawl solve it")())
 	held := w.GitHub.Held()
 	w.GitHub.Release(held[1].GUID, held[0].GUID)
 	w.Handle()

@@ -25,7 +25,7 @@ type (
 	// Changed is a change of one thread.
 	Changed struct {
 		Change *thread.Change
-		signal *signal // set for people's acts on the work
+		signal *signal // set for users' acts on the work
 		commit string  // its pull request's thread; empty if the number decides
 	}
 
@@ -54,7 +54,7 @@ type (
 	// signedOut is a user's revoked login.
 	signedOut struct{ user int64 }
 
-	// noted says why nothing needs a decision.
+	// noted is the reason why nothing needs a decision.
 	noted string
 )
 

@@ -12,17 +12,17 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-const houseRepo = handlerstest.Repo
+const testRepo = handlerstest.Repo
 
-// house connects the real ingress, handlers and SQLite store to a fake GitHub.
-type house struct {
+// rig connects the real ingress, handlers and SQLite store to a fake GitHub.
+type rig struct {
 	*handlerstest.World
 	h *Handlers
 }
 
-func newHouse(t *testing.T) *house {
+func newRig(t *testing.T) *rig {
 	t.Helper()
-	w := &house{World: handlerstest.New(t)}
+	w := &rig{World: handlerstest.New(t)}
 	w.h = &Handlers{Store: w.Store, Forge: w.Forge, Now: w.Now, Solver: &solver.Solver{Env: attempt.Env{Store: w.Store, Now: w.Now, Config: config.Server{Backends: backends("one", "two", "codex", "mine", "claude")}}}}
 	w.Deliver = w.h.Deliver
 	w.serve(handlerstest.Secret)
@@ -31,7 +31,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // serve handles webhooks signed with a secret.
-func (w *house) serve(secret string) {
+func (w *rig) serve(secret string) {
 	w.T.Helper()
 	in, err := NewIngress([]string{secret}, w.h.EventHandlers(), w.Store, w.Now, zerolog.Nop())
 	w.Must(err)
