@@ -40,7 +40,7 @@ func arrows() map[string][]string {
 		"internal/ground":   {"policy", "internal/sandbox", "internal/wait"},
 		"internal/gateway":  {"policy", "config", "internal/render", "internal/limit", "internal/secret", "internal/wait", "internal/panics"},
 		"internal/cluster":  {"solver/thread", "policy", "internal/wait"},
-		"internal/store":    {"solver/thread", "policy", "internal/crash", "internal/wait"},
+		"internal/store":    {"internal/store/postgres", "solver/thread", "policy", "internal/crash", "internal/wait"},
 		"internal/forge":    {"policy", "internal/render", "internal/crash", "internal/wait", "internal/secret"},
 		"internal/checkrun": {"solver/thread", "policy", "config", "internal/forge", "internal/render"},
 		"internal/queue":    {"solver/thread", "internal/wait", "internal/panics"},
@@ -64,7 +64,8 @@ func arrows() map[string][]string {
 			"internal/checkrun", "internal/ground", "internal/render", "internal/server", "internal/store",
 			"solver", "solver/attempt", "solver/thread", "policy", "config",
 		},
-		"internal/setup": {"config", "internal/forge", "internal/render"},
+		"internal/store/postgres": {"solver/thread", "policy", "internal/wait"},
+		"internal/setup":          {"config", "internal/forge", "internal/render"},
 
 		// Only tests import these.
 		"handlers/handlerstest":    {everything},

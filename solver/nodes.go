@@ -7,35 +7,32 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A step may leave an attempt to another node that has the repository's labels or caches. Where a process runs every
-// attempt itself (Others is nil), these stages do nothing.
-
-// Others knows the nodes that share the database.
-type Others interface {
-	// Nodes lists the running nodes except one.
-	Nodes(ctx context.Context, except string) ([]policy.Node, error)
-	// WarmFolder returns the data folder with the caches of a thread's repository; empty if unknown.
-	WarmFolder(context.Context, thread.ID) (string, error)
-	SetWarmFolder(ctx context.Context, t thread.ID, folder string) error
+// Nodes finds the node for an attempt; see package cluster.
+type Nodes interface {
+	// Elsewhere returns the wait of an attempt that this node cannot run, else nil.
+	Elsewhere(ctx context.Context, labels []string) (*policy.Decision, error)
+	// Warm returns the data folder of another node with the thread's session or the repository's caches; empty for none.
+	// session is the data folder with the session.
+	Warm(ctx context.Context, t thread.ID, session string) (folder string, err error)
+	// Began stores that an attempt of the repository begins in a data folder.
+	Began(ctx context.Context, t thread.ID, folder string) error
 }
 
-// elsewhere returns a wait if this node runs no agents or lacks one of the labels. Nodes that can run the attempt may
-// claim the thread at once.
+// elsewhere returns a wait if this node cannot run an attempt. Nodes that can may claim the thread at once.
 func (s *step) elsewhere(ctx context.Context, labels []string) (*thread.Decided, error) {
 	s.place = policy.PlaceOf(labels)
-	if s.pub.solver.Others == nil || s.pub.solver.Self.Serves(labels) {
+	if s.pub.solver.Nodes == nil {
 		return nil, nil
 	}
-	others, err := s.pub.solver.Others.Nodes(ctx, s.pub.env.Node)
-	if err != nil {
+	d, err := s.pub.solver.Nodes.Elsewhere(ctx, labels)
+	if d == nil || err != nil {
 		return nil, err
 	}
-	d := policy.Elsewhere(labels, others)
 	s.next = s.pub.env.Now()
 	if d.Rule == policy.RuleNoNode {
 		s.next = s.next.Add(maxLook)
 	}
-	return &thread.Decided{Decision: d}, nil
+	return &thread.Decided{Decision: *d}, nil
 }
 
 // leave lets an attempt wait up to node.prefer for the node with the thread's session or the repository's caches,
@@ -54,26 +51,18 @@ func (s *step) leave(ctx context.Context) (progress, error) {
 
 // warmNode returns the data folder of the node that this node leaves an attempt to; empty for none.
 func (s *step) warmNode(ctx context.Context) (folder string, err error) {
-	others := s.pub.solver.Others
+	nodes := s.pub.solver.Nodes
 	switch {
-	case others == nil, s.pub.Config.Node.Prefer == 0, !s.pub.state.Open():
+	case nodes == nil, s.pub.Config.Node.Prefer == 0, !s.pub.state.Open():
 		return "", nil
 	case policy.LeftToNode(s.pub.lease.Current().Place), s.awaits(policy.RuleCrowded):
 		return "", nil
-	}
-	nodes, err := others.Nodes(ctx, s.pub.env.Node)
-	if err != nil || len(nodes) == 0 {
-		return "", err
-	}
-	caches, err := others.WarmFolder(ctx, s.pub.thread)
-	if err != nil {
-		return "", err
 	}
 	session := ""
 	if n := len(s.pub.state.Attempts); n > 0 {
 		session = s.pub.state.Attempts[n-1].Place
 	}
-	return policy.Warm(s.pub.solver.Self, nodes, session, caches), nil
+	return nodes.Warm(ctx, s.pub.thread, session)
 }
 
 // placeOf returns the place of a decision's wait; empty if any node may take the next step.

@@ -223,8 +223,8 @@ func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attem
 		return err
 	}
 	crash.Point("attempt_logged")
-	if others := s.pub.solver.Others; others != nil {
-		if err := others.SetWarmFolder(ctx, s.pub.thread, a.Place); err != nil {
+	if nodes := s.pub.solver.Nodes; nodes != nil {
+		if err := nodes.Began(ctx, s.pub.thread, a.Place); err != nil {
 			s.pub.log.Warn().Err(err).Msg("the next attempts of this repository may begin on a node without its caches")
 		}
 	}

@@ -34,9 +34,8 @@ type Solver struct {
 	Slots chan struct{}
 	// OnDecision receives logged decisions, for metrics; it may be nil and must not block.
 	OnDecision func(rule policy.Rule, action policy.Action)
-	// Self is this node. A nil Others means that this process runs every attempt.
-	Self   policy.Node
-	Others Others
+	// Nodes finds the node for an attempt. Nil means that this process runs every attempt.
+	Nodes Nodes
 	// OnTakeOver is called for a thread that was taken from a node that did not release it; it may be nil and must
 	// not block.
 	OnTakeOver func()

@@ -83,7 +83,11 @@ func (e *exam) nodes(ctx context.Context) ([]policy.Node, error) {
 		return nil, err
 	}
 	defer db.Close()
-	return db.Nodes(ctx, "")
+	nodes := db.Nodes()
+	if nodes == nil {
+		return nil, nil
+	}
+	return nodes.Nodes(ctx, "")
 }
 
 // advice returns the hint of GitHub's refusal; for other errors, and if GitHub found nothing, it returns otherwise.

@@ -75,9 +75,12 @@ func (s *Server) open(ctx context.Context) error {
 		},
 		Host:  solver.GitHub{Forge: s.forge},
 		Slots: make(chan struct{}, s.cfg.Workers),
-		Self:  self,
 	}
-	s.solver.Others = s.store
+	places := cluster.Places{Name: node, Self: self}
+	if others := s.store.Nodes(); others != nil {
+		places.Others = others
+	}
+	s.solver.Nodes = places
 	s.solver.Env.UseLayers(attempt.LayersIn(s.cfg.DataDir))
 	return nil
 }
@@ -136,8 +139,8 @@ func (s *Server) begin(ctx, background context.Context) error {
 		s.task(background, "webhook addresses", func() { s.watchHookRanges(background) })
 	}
 	s.task(background, "clean", func() { s.clean(background) })
-	if s.store.Shared() {
-		s.task(background, "cluster", func() { cluster.Watch(background, s.store, s.solver.Env.Node, s.log) })
+	if nodes := s.store.Nodes(); nodes != nil {
+		s.task(background, "cluster", func() { cluster.Watch(background, nodes, s.solver.Env.Node, s.log) })
 	}
 	crash.Point("serving")
 	s.log.Info().

@@ -211,10 +211,19 @@ func (s *Server) end(ctx context.Context) error {
 		}()
 	}
 	err := errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
-	if _, gone := s.store.Leave(ctx, s.solver.Env.Node); gone != nil {
-		s.log.Warn().Err(gone).Msg("other nodes find out by themselves that this one has stopped")
-	}
+	s.leave(ctx)
 	return err
+}
+
+// leave tells the other nodes, if any, that this one has stopped.
+func (s *Server) leave(ctx context.Context) {
+	nodes := s.store.Nodes()
+	if nodes == nil {
+		return
+	}
+	if _, err := nodes.Leave(ctx, s.solver.Env.Node); err != nil {
+		s.log.Warn().Err(err).Msg("other nodes find out by themselves that this one has stopped")
+	}
 }
 
 func (s *Server) close() {

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -18,32 +16,30 @@ import (
 
 // database is shared by all parts of the store.
 type database struct {
-	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: one pool
-	postgres bool
-	config   *pgx.ConnConfig // PostgreSQL, for writing
-	pooled   bool            // a pooler may change PostgreSQL's session between transactions
-	// holdsLock is set while a connection of Listen holds this node's presence lock.
-	holdsLock atomic.Bool
-	options   *sql.TxOptions
-	schema    int64 // newest version that this program knows
-	queue     Queue
-	self      *policy.Node // the node that opened the store, or nil
-	node      string       // its name, or empty
-	prefer    time.Duration
-	file      *os.File // SQLite: the locked file
-	serving   bool     // open for serving, and migrated
-	// turn orders the writes to SQLite's one connection: database/sql would pick at random, and a delivery could wait
-	// long.
-	turn   chan struct{}
-	broken atomic.Pointer[error] // set when this process must stop writing
-	fatal  chan error            // receives the error; buffered
-	clock  *clock
-	pinged atomic.Pointer[time.Time] // Ping's last write; nil after a failure
+	w, r    *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: one pool
+	engine  engine
+	dialect dialect
+	options *sql.TxOptions
+	schema  int64 // newest version that this program knows
+	queue   Queue
+	self    *policy.Node // the node that opened the store, or nil
+	prefer  time.Duration
+	file    *os.File                  // SQLite: the locked file
+	serving bool                      // open for serving, and migrated
+	broken  atomic.Pointer[error]     // set when this process must stop writing
+	fatal   chan error                // receives the error; buffered
+	pinged  atomic.Pointer[time.Time] // Ping's last write; nil after a failure
 
 	committed func() // called after each writing transaction
 }
 
 func (s *database) DB() *sql.DB { return s.w }
+
+// Now returns the database's time.
+func (s *database) Now() time.Time { return s.engine.Now() }
+
+// Skew returns how far the database's clock is ahead of this process's; 0 with SQLite.
+func (s *database) Skew() time.Duration { return s.engine.Skew() }
 
 func (s *database) closeDB() error {
 	var errs []error
@@ -131,15 +127,11 @@ func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int,
 
 // write runs fn in one transaction. SQLite's holds the write lock from the start.
 func (s *database) write(ctx context.Context, fn func(*txn) error) error {
-	if s.postgres {
-		return s.in(ctx, fn)
+	end, err := s.engine.Turn(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return fmt.Errorf("begin: %w", ctx.Err())
-	}
+	defer end()
 	return s.in(ctx, fn)
 }
 
@@ -187,20 +179,28 @@ func (s *database) do(ctx context.Context, tx *txn, fn func(*txn) error) (err er
 	if err = fn(tx); err != nil || !tx.due {
 		return err
 	}
-	return s.notify(ctx, tx)
+	return s.engine.Notify(ctx, tx.Tx)
 }
 
-// serialize orders transactions of a name; SQLite's lock does so anyway.
-func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
-	if !s.postgres {
-		return nil
+// enter prepares a new transaction and returns the database's time. If another pawl changed the schema, this one stops
+// writing.
+func (s *database) enter(ctx context.Context, tx *txn) (time.Time, error) {
+	now, found, err := s.engine.Enter(ctx, tx.Tx, s.schema)
+	if err == nil && found != s.schema {
+		err = s.end(fmt.Errorf("another pawl changed the database while this one used it (schema %d, this one works with %d); "+
+			"start the version of pawl that changed it, or restore a backup", found, s.schema))
 	}
-	return tx.exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
+	return now, err
+}
+
+// serialize orders transactions of a name.
+func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
+	return s.engine.Serialize(ctx, tx.Tx, name)
 }
 
 // locking returns a clause that locks a SELECT's rows; SQLite needs none.
 func (s *database) locking(clause string) string {
-	if s.postgres {
+	if s.dialect.rowLocks {
 		return clause
 	}
 	return ""
@@ -213,11 +213,8 @@ func (s *database) Fatal() <-chan error { return s.fatal }
 
 // see returns an error and ends the writes if it is fatal.
 func (s *database) see(err error) error {
-	if hint, last := diagnose(err); last {
+	if hint, last := s.engine.Failed(err); last {
 		return s.end(fmt.Errorf("the database can no longer be used: %w; %s", err, hint))
-	}
-	if s.postgres && isReadOnly(err) {
-		s.reconnect()
 	}
 	return err
 }

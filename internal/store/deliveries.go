@@ -105,11 +105,7 @@ func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bo
 	if err != nil {
 		return nil, err
 	}
-	elements := "SELECT value FROM json_each($1)"
-	if s.postgres {
-		elements = "SELECT json_array_elements_text($1)"
-	}
-	rows, err := s.r.QueryContext(ctx, "SELECT guid FROM deliveries WHERE guid IN ("+elements+")", string(asked))
+	rows, err := s.r.QueryContext(ctx, "SELECT guid FROM deliveries WHERE guid IN ("+s.dialect.elements+")", string(asked))
 	return known, each(rows, err, func(scan func(...any) error) error {
 		var guid string
 		err := scan(&guid)

@@ -1,20 +1,12 @@
 package store
 
-import (
-	"context"
-	"net"
-)
+import "context"
 
 // MaxWindows limits the stored windows of an account.
 const MaxWindows = maxWindows
 
 // Postgres reports whether the database is PostgreSQL.
-func (s *Store) Postgres() bool { return s.postgres }
-
-// Dial connects to an address with the options used for PostgreSQL.
-func Dial(ctx context.Context, address string) (net.Conn, error) {
-	return dialer().DialContext(ctx, "tcp", address)
-}
+func (s *Store) Postgres() bool { return s.nodes != nil }
 
 // Setting returns PostgreSQL's value of a setting within a transaction of the store.
 func (s *Store) Setting(ctx context.Context, name string) (value string, err error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -53,6 +54,29 @@ const (
 	inTurn = " ORDER BY urgent DESC, queued_at"
 	waited = "wake_at > 0 AND wake_at <= $1 AND queued_at = 0 AND lease_until = 0"
 )
+
+// served restricts a query with arguments to the threads that this node may take. It is empty if the node may take all.
+// Times are arguments: PostgreSQL's driver prepares each new text.
+func (s *database) served(args ...any) (clause string, all []any) {
+	if s.self == nil {
+		return "", args
+	}
+	places := []string{"''"}
+	for _, p := range s.self.Places() {
+		places = append(places, "'"+strings.ReplaceAll(p, "'", "''")+"'")
+	}
+	args = append(args, micros(s.Now().Add(-lookAnyway)))
+	late := fmt.Sprintf("wake_at BETWEEN 1 AND $%d", len(args))
+	if s.self.Agents {
+		args = append(args, micros(s.Now().Add(-s.prefer)))
+		late += fmt.Sprintf(" OR place LIKE '%s%%' AND wake_at BETWEEN 1 AND $%d", policy.InFolder(""), len(args))
+	}
+	return fmt.Sprintf(" AND (place IN (%s) OR %s)", strings.Join(places, ", "), late), args
+}
+
+// lookAnyway is how long a thread waits for a node that serves its place before any node looks again: the repository
+// may ask for other labels now, or the node may be gone. Our choice.
+const lookAnyway = 2 * time.Minute
 
 // dueRows locks due rows and skips locked ones.
 func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, args ...any) ([]row, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -65,6 +66,20 @@ func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err e
 	err = scan(&r.Thread.Owner, &r.Thread.Name, &r.Thread.Number, &updated, &wakeAt, &until, &r.Seq)
 	r.UpdatedAt, r.WakeAt, r.Running = fromMicros(updated), fromMicros(wakeAt), until > micros(s.Now())
 	return r, err
+}
+
+// Waiting counts the attempts that wait for a node or a slot, by place.
+func (s *Store) Waiting(ctx context.Context) (byPlace map[string]int, err error) {
+	defer s.wrap(&err, "count waiting attempts")
+	byPlace = map[string]int{policy.PlaceOf(nil): 0}
+	rows, err := s.r.QueryContext(ctx, "SELECT place, count(*) FROM threads WHERE place <> '' AND place NOT LIKE $1 AND lease_until = 0 GROUP BY place", policy.InFolder("%"))
+	return byPlace, each(rows, err, func(scan func(...any) error) error {
+		var place string
+		var n int
+		err := scan(&place, &n)
+		byPlace[place] = n
+		return err
+	})
 }
 
 type Stats struct {

@@ -20,16 +20,15 @@ type threads struct {
 	resolve, events statement
 }
 
-// statement is parsed once for SQLite, where parsing takes longer than running. PostgreSQL's driver prepares by
-// itself.
+// statement is a frequent query; see dialect.
 type statement struct {
 	text     string
-	prepared *sql.Stmt // nil on PostgreSQL
+	prepared *sql.Stmt // nil if not prepared
 }
 
 func (s *database) statement(ctx context.Context, text string) (q statement, err error) {
 	q.text = text
-	if !s.postgres {
+	if s.dialect.prepares {
 		q.prepared, err = s.r.PrepareContext(ctx, text)
 	}
 	return q, err

@@ -113,7 +113,7 @@ func listening(t *testing.T, s *store.Store, node string) (kill func()) {
 
 func absent(t *testing.T, s *store.Store) string {
 	t.Helper()
-	return strings.Join(must(s.Absent(t.Context()))(t), " ")
+	return strings.Join(must(s.Nodes().Absent(t.Context()))(t), " ")
 }
 
 // eventually waits, because PostgreSQL notices the end of a connection with a delay.
@@ -148,7 +148,7 @@ func aKilledNodesThreadsAreFreed(t *testing.T, dsn string) {
 	}
 	disconnect(t, dsn, "application_name = 'pawl a'")
 	eventually(t, "the killed node is absent", func() bool { return absent(t, b) == "a" })
-	if freed := must(b.Leave(ctx, "a"))(t); freed != 1 {
+	if freed := must(b.Nodes().Leave(ctx, "a"))(t); freed != 1 {
 		t.Errorf("%d threads were freed, want the killed node's", freed)
 	}
 	if got := absent(t, b); got != "" {
@@ -253,11 +253,11 @@ func onlyNodesOfAPlaceClaimIt(t *testing.T, dsn string) {
 		t.Error("a thread that no node served for an hour: want a claim by any node")
 	}
 	place("gpu")
-	check(t, gpu.Beat(ctx, "gpu"))
-	if got := must(plain.Nodes(ctx, "plain"))(t); len(got) != 1 || !got[0].Serves([]string{"gpu"}) {
+	check(t, gpu.Nodes().Beat(ctx, "gpu"))
+	if got := must(plain.Nodes().Nodes(ctx, "plain"))(t); len(got) != 1 || !got[0].Serves([]string{"gpu"}) {
 		t.Errorf("the other nodes are %+v, want the one with a label", got)
 	}
-	must(plain.Leave(ctx, "gpu"))(t)
+	must(plain.Nodes().Leave(ctx, "gpu"))(t)
 	if !claims(webhooks) {
 		t.Error("a thread whose node has left: want a claim by any node")
 	}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/postgrestest"
 	"github.com/pawlbot/pawl/internal/store"
@@ -84,25 +81,5 @@ func TestWebhookIsRefusedInTimeWhilePostgreSQLHangs(t *testing.T) {
 	}
 	if _, err := s.Delivery(t.Context(), "before"); err != nil {
 		t.Error(err)
-	}
-}
-
-// The kernel must end a connection whose peer is gone, before and after data is sent.
-func TestKernelEndsConnectionsWithoutAPeer(t *testing.T) {
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	conn := must(store.Dial(t.Context(), l.Addr().String()))(t)
-	defer conn.Close()
-	raw := must(conn.(*net.TCPConn).SyscallConn())(t)
-	for option, want := range map[string][3]int{
-		"keepalive":          {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		"seconds until then": {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 10},
-		"user timeout in ms": {unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 10_000},
-	} {
-		check(t, raw.Control(func(fd uintptr) {
-			if got, err := unix.GetsockoptInt(int(fd), want[0], want[1]); err != nil || got != want[2] {
-				t.Errorf("%s: %d, %v, want %d", option, got, err, want[2])
-			}
-		}))
 	}
 }

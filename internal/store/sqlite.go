@@ -47,6 +47,35 @@ func openSQL(path string, wait time.Duration, conns int, params ...string) (*sql
 	return db, nil
 }
 
+// sqliteFile is the engine of SQLite: this process has the file and the clock for itself.
+type sqliteFile struct {
+	now func() time.Time
+	// turn orders the writes to the one connection: database/sql would pick at random, and a delivery could wait long.
+	turn chan struct{}
+}
+
+func (f *sqliteFile) Now() time.Time      { return f.now() }
+func (f *sqliteFile) Skew() time.Duration { return 0 }
+
+func (f *sqliteFile) Turn(ctx context.Context) (end func(), err error) {
+	select {
+	case f.turn <- struct{}{}:
+		return func() { <-f.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (f *sqliteFile) Enter(_ context.Context, _ *sql.Tx, schema int64) (time.Time, int64, error) {
+	return f.now(), schema, nil
+}
+
+func (*sqliteFile) Serialize(context.Context, *sql.Tx, string) error { return nil } // the file's lock orders them
+
+func (*sqliteFile) Notify(context.Context, *sql.Tx) error { return nil }
+
+func (*sqliteFile) Failed(err error) (hint string, last bool) { return diagnose(err) }
+
 func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if path, err = sqlitePath(path); err != nil {
 		return err

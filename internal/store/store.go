@@ -13,6 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/store/postgres"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -44,6 +45,7 @@ type Store struct {
 	*threads
 	*shared
 	*deliveries
+	nodes *postgres.Nodes // nil with SQLite
 }
 
 var _ thread.Store = (*Store)(nil)
@@ -62,6 +64,12 @@ const (
 
 // Open opens "sqlite:PATH" or "postgres://…". Errors say what to do.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Committed == nil {
+		o.Committed = func() {}
+	}
 	s := newStore(o)
 	var err error
 	path, isFile := strings.CutPrefix(dsn, "sqlite:")
@@ -71,7 +79,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	case isFile:
 		err = s.joinSQLite(ctx, path, o.Access)
 	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
-		err = s.openPostgres(ctx, dsn, o.Access)
+		err = s.openPostgres(ctx, dsn, o)
 	default:
 		err = errDSN
 	}
@@ -89,19 +97,12 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 var errDSN = errors.New(`database: want "sqlite:PATH" or "postgres://user@host/name"; correct "database" in the config`)
 
 func newStore(o Options) *Store {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Committed == nil {
-		o.Committed = func() {}
-	}
 	db := &database{
-		turn:      make(chan struct{}, 1),
+		engine:    &sqliteFile{now: o.Now, turn: make(chan struct{}, 1)},
+		dialect:   inSQLite,
 		fatal:     make(chan error, 1),
-		clock:     &clock{own: o.Now},
 		committed: o.Committed,
 		self:      o.Self,
-		node:      o.Node,
 		prefer:    o.Prefer,
 	}
 	all := &shared{db}
@@ -128,15 +129,11 @@ const firstVersion = 12
 // goose returns this program's migrations, and the newest version.
 func (s *database) goose(db *sql.DB) (p *goose.Provider, newest int64, err error) {
 	defer s.wrap(&err, "read the migrations")
-	dir, dialect := "migrations/sqlite", goose.DialectSQLite3
-	if s.postgres {
-		dir, dialect = "migrations/postgres", goose.DialectPostgres
-	}
-	files, err := fs.Sub(migrations, dir)
+	files, err := fs.Sub(migrations, s.dialect.migrations)
 	if err != nil {
 		return nil, 0, err
 	}
-	if p, err = goose.NewProvider(dialect, db, files, goose.WithDisableGlobalRegistry(true)); err != nil {
+	if p, err = goose.NewProvider(s.dialect.goose, db, files, goose.WithDisableGlobalRegistry(true)); err != nil {
 		return nil, 0, err
 	}
 	sources := p.ListSources()
@@ -170,14 +167,8 @@ func (s *database) migrate(ctx context.Context, db *sql.DB) error {
 
 // checkOurs refuses a database with another program's tables.
 func (s *database) checkOurs(ctx context.Context) error {
-	query := `SELECT count(*), coalesce(sum(CASE WHEN name = 'goose_db_version' THEN 1 ELSE 0 END), 0)
-		FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
-	if s.postgres {
-		query = `SELECT count(*), coalesce(sum(CASE WHEN table_name = 'goose_db_version' THEN 1 ELSE 0 END), 0)
-			FROM information_schema.tables WHERE table_schema = current_schema()`
-	}
 	var tables, goose int
-	if err := s.r.QueryRowContext(ctx, query).Scan(&tables, &goose); err != nil {
+	if err := s.r.QueryRowContext(ctx, s.dialect.tables).Scan(&tables, &goose); err != nil {
 		return err
 	}
 	if tables > 0 && goose == 0 {
@@ -195,7 +186,7 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	var version int64
 	const query = "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied"
 	err = s.r.QueryRowContext(ctx, query).Scan(&version)
-	if hint, _ := diagnose(err); hint != "" {
+	if hint, _ := s.engine.Failed(err); hint != "" {
 		return err // tables may exist
 	}
 	if err != nil {

@@ -1,5 +1,5 @@
 -- +goose Up
--- One row for each running server. See Store.Absent.
+-- One row for each running server. See Nodes.Absent.
 CREATE TABLE nodes (
     name    TEXT   PRIMARY KEY,
     state   TEXT   NOT NULL,            -- a policy.Node as JSON
