@@ -47,10 +47,12 @@ bench:
 # 200 kills it checks that nothing was lost, doubled or forgotten, in the database and on GitHub. Each
 # delivery arrives five times, at any node, the copies seconds late. SOAK_SEED repeats the random
 # choices of a printed seed, but not the timing of kills. With SOAK_DATABASE=postgres three nodes
-# share a database. With SOAK_SIGNAL=TERM every restart is orderly.
+# with different labels share a database. With SOAK_SIGNAL=TERM every restart is orderly. Last, three
+# such nodes are killed 200 times and stopped in order 50 times.
 soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceRunsAwayOrGetsStuck ./solver -seeds $${SOAK_SEQUENCES:-20000}
 	cd lab && PAWL_TEST_ALL=1 SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./soak
+	cd lab && PAWL_TEST_ALL=1 SOAK_DATABASE=postgres SOAK_SIGNAL= SOAK_KILLS=200 SOAK_STOPS=50 SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./soak
 
 # A server against some sixty tireless bots, for two days of virtual time each. A table shows each
 # bot's result and limit. make test-all plays a few of them.

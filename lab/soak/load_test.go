@@ -1,8 +1,10 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -31,8 +33,9 @@ type soak struct {
 	nodes   []*node
 	repos   []string
 	threads []place
-	calm    atomic.Bool // whether the random kills have ended
-	orderly bool        // whether servers are stopped with SIGTERM instead of killed
+	calm    atomic.Bool       // whether the random kills have ended
+	needs   map[string]string // by repository, the label that its attempts need; empty for none
+	orderly bool              // whether servers are stopped with SIGTERM instead of killed
 	spray   *spray
 
 	mu     sync.Mutex // guards chance, which all supervisors use
@@ -42,6 +45,8 @@ type soak struct {
 // node is one of the servers.
 type node struct {
 	*crashtest.Lives
+	label string // the only one of node.labels; empty for none
+	starts
 	long atomic.Bool // whether the current process is killed only rarely
 }
 
@@ -61,9 +66,11 @@ log: {level: debug}
 
 func newSoak(t *testing.T, seed uint64) *soak {
 	t.Helper()
+	labels := []string{""}
 	s := &soak{
 		t:       t,
 		log:     logFile(t),
+		needs:   map[string]string{},
 		orderly: orderly(t, os.Getenv("SOAK_SIGNAL")),
 		chance:  rand.New(rand.NewPCG(seed, 1)),
 	}
@@ -72,12 +79,18 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	root, err := rig.ProjectRoot(t.Context())
 	s.must(err)
 	s.must(rig.BuildGo(t.Context(), root, bin, "./cmd/pawl", "-tags", "crashpoints"))
-	first := &node{Lives: crashtest.New(t, bin)}
+	shared := os.Getenv("SOAK_DATABASE") == "postgres"
+	if shared {
+		labels = soakLabels
+	}
+	for _, label := range labels {
+		s.nodes = append(s.nodes, &node{Lives: crashtest.New(t, bin), label: label})
+	}
+	first := s.nodes[0]
 	s.Rig, err = rig.NewAt(t.Context(), first.Now, bin, dir, moody, "plain, timeout: 3s", "none", settings)
 	s.must(err)
 	t.Cleanup(func() { s.must(s.Close()) })
 	s.must(s.Rewrite(`pages: "127.0.0.1:0"`, `pages: "127.0.0.1:0", drain: 0s`))
-	shared := os.Getenv("SOAK_DATABASE") == "postgres"
 	if shared {
 		db := postgrestest.Start(t)
 		s.must(s.UseDatabase(db.Address(db.NewDatabase(t, ""))))
@@ -86,26 +99,58 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	inTime := shared || s.orderly
 	repos := soakRepos
 	if inTime {
-		first.Pause = 0
 		repos = soakReposInTime
 	}
 	for i := range repos {
-		repo := fmt.Sprintf("team%d/app", i)
-		s.must(s.World.AddRepo(t.Context(), repo, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\n"}))
-		s.must(s.World.SetRole(repo, writer, "write"))
-		s.must(s.World.Install(repo))
-		s.repos = append(s.repos, repo)
+		s.addRepo(fmt.Sprintf("team%d/app", i), labels[i%len(labels)])
 	}
-	s.add(first)
+	for i, n := range s.nodes {
+		if inTime {
+			n.Pause = 0
+		}
+		s.configure(i, n)
+	}
 	s.sprayed()
 	s.begin()
-	for shared && len(s.nodes) < 3 {
-		n := &node{Lives: crashtest.New(t, bin)}
-		n.Pause = 0
-		s.add(n)
+	for _, n := range s.nodes[1:] {
 		n.Begin()
 	}
 	return s
+}
+
+// addRepo creates a repository whose attempts need a label; empty for none.
+func (s *soak) addRepo(repo, label string) {
+	s.t.Helper()
+	file := "verify: [\"test -s a.txt\"]\n"
+	if label != "" {
+		file += fmt.Sprintf("environment: {runs_on: [%s]}\n", label)
+	}
+	s.must(s.World.AddRepo(s.t.Context(), repo, map[string]string{"a.txt": "one\n", ".github/pawl.yml": file}))
+	s.must(s.World.SetRole(repo, writer, "write"))
+	s.must(s.World.Install(repo))
+	s.repos = append(s.repos, repo)
+	s.needs[repo] = label
+}
+
+// sharing is the number of nodes that share a data directory, as on one machine. Each other node has its own.
+const sharing = 2
+
+// configure prepares a node's processes. A node with a label has its own configuration.
+func (s *soak) configure(i int, n *node) {
+	s.t.Helper()
+	n.World, n.Dir, n.Data, n.Read, n.Log = s.World, s.Dir, "data", s.read, io.MultiWriter(s.log, &n.starts)
+	n.Env, n.Orderly = s.envOf(n), s.orderly
+	text, err := os.ReadFile(filepath.Join(s.Dir, "pawl.yml"))
+	s.must(err)
+	if i >= sharing {
+		n.Data = fmt.Sprint("data-", i)
+		text = bytes.Replace(text, []byte("data_dir: data\n"), []byte("data_dir: "+n.Data+"\n"), 1)
+	}
+	if n.label != "" {
+		text = fmt.Appendf(text, "node: {labels: [%s]}\n", n.label)
+	}
+	n.Config = fmt.Sprintf("pawl-%d.yml", i)
+	s.must(os.WriteFile(filepath.Join(s.Dir, n.Config), text, 0o600))
 }
 
 // logFile creates the servers' log file. It is kept if the test fails.
@@ -124,13 +169,6 @@ func logFile(t *testing.T) *os.File {
 		os.Remove(log.Name())
 	})
 	return log
-}
-
-// add adds a server to the soak.
-func (s *soak) add(n *node) {
-	n.World, n.Dir, n.Data, n.Read, n.Log = s.World, s.Dir, "data", s.read, s.log
-	n.Env, n.Orderly = s.envOf(n), s.orderly
-	s.nodes = append(s.nodes, n)
 }
 
 func (s *soak) must(err error) {
@@ -199,25 +237,40 @@ func (s *soak) died() (all []crashtest.Death) {
 	return all
 }
 
-// load lets users ask for work and kills servers, until there were enough kills or the time is over. It returns the number
-// of deaths.
-func (s *soak) load(kills int, until time.Time) (died int) {
-	s.t.Helper()
-	for before := len(s.died()); ; died = len(s.died()) - before {
-		if died >= kills || time.Now().After(until) {
-			return died
+// counts returns the number of kills and of orderly stops so far.
+func (s *soak) counts() (kills, stops int) {
+	for _, d := range s.died() {
+		if d.Point == crashtest.Stopped {
+			stops++
+		} else {
+			kills++
 		}
-		if float64(len(s.threads)) < soakThreads*float64(len(s.died()))+4 {
+	}
+	return kills, stops
+}
+
+// load lets users ask for work and kills and stops servers, until there were enough kills and stops since the start or
+// the time is over.
+func (s *soak) load(kills, stops int, until time.Time) {
+	s.t.Helper()
+	for time.Now().Before(until) {
+		killed, stopped := s.counts()
+		if killed >= kills && stopped >= stops {
+			return
+		}
+		if float64(len(s.threads)) < soakThreads*float64(killed+stopped)+4 {
 			s.ask()
 		}
 		time.Sleep(time.Duration(20+s.n(200)) * time.Millisecond)
 		if s.n(3) == 0 {
 			s.remark()
 		}
-		// Most processes live only for a short time, some not even until the server has started. Others live long enough
-		// for an attempt.
-		if n := s.nodes[s.n(len(s.nodes))]; !n.long.Load() && (n.Serves() && s.n(3) == 0 || s.n(40) == 0) || n.Serves() && s.n(30) == 0 {
-			n.Kill()
+		if n := s.nodes[s.n(len(s.nodes))]; s.mayEnd(n) {
+			if s.n(max(1, kills-killed)+max(0, stops-stopped)) < stops-stopped {
+				n.Stop()
+			} else {
+				n.Kill()
+			}
 		}
 		for _, n := range s.nodes {
 			if err := n.Failed(); err != nil {
@@ -225,6 +278,20 @@ func (s *soak) load(kills int, until time.Time) (died int) {
 			}
 		}
 	}
+}
+
+// mayEnd draws whether a node's process ends now. Most processes live only for a short time, some not even until the
+// server has started. Others live long enough for an attempt.
+func (s *soak) mayEnd(n *node) bool {
+	switch {
+	case n.Serves() && s.n(30) == 0:
+		return true
+	case n.long.Load():
+		return false
+	case n.Serves():
+		return s.n(3) == 0
+	}
+	return s.n(40) == 0
 }
 
 // ask opens an issue and asks Pawl to solve it.

@@ -14,9 +14,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The size of the soak in `make test-all`. `make soak` sets larger values. SOAK_KILLS is the number of kills, SOAK_TIME
-// the maximum time for them, and SOAK_SEED the seed (by default it is random, and printed). SOAK_DATABASE=postgres runs
-// three nodes on one database. SOAK_SIGNAL=TERM stops servers with SIGTERM instead of killing them.
+// The size of the soak in `make test-all`. `make soak` sets larger values. SOAK_KILLS is the number of kills, SOAK_STOPS
+// the number of orderly stops among them, SOAK_TIME the maximum time for them, and SOAK_SEED the seed (by default it is
+// random, and printed). SOAK_DATABASE=postgres runs three nodes with different labels on one database. SOAK_SIGNAL=TERM
+// replaces every kill with a stop.
 const (
 	fewKills = 30
 	soakTime = 10 * time.Minute
@@ -27,6 +28,9 @@ const (
 	// soakThreads is the number of new threads per kill. It is enough to keep the servers busy.
 	soakThreads = 0.4
 )
+
+// soakLabels are the labels of the nodes that share a database. A third of the repositories needs each label.
+var soakLabels = []string{"gpu", "arm64", ""}
 
 // moody is an agent that mostly works. Sometimes it fails, does nothing, hangs until its
 // timeout, or kills itself. It always leaves a process behind.
@@ -47,27 +51,35 @@ const stageKills = 200
 
 func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
 	t.Parallel()
-	kills, within, seed := soakSize(t)
-	t.Logf("seed %d, %d kills within %s", seed, kills, within)
-	s := newSoak(t, seed)
-	began, kept := time.Now(), 0
-	for kept < kills && time.Since(began) < within && !t.Failed() {
+	size := soakSize(t)
+	t.Logf("seed %d, %d kills and %d stops within %s", size.seed, size.kills, size.stops, size.within)
+	s := newSoak(t, size.seed)
+	if s.orderly {
+		size.kills, size.stops = 0, size.kills+size.stops
+	}
+	began := time.Now()
+	until := began.Add(size.within)
+	kills, stops := 0, 0
+	missing := func() bool { return kills < size.kills || stops < size.stops }
+	for missing() && time.Now().Before(until) && !t.Failed() {
 		stage := time.Now()
-		n := s.load(min(stageKills, kills-kept), began.Add(within))
-		kept += n
+		s.load(stageEnd(kills, size.kills), stageEnd(stops, size.stops), until)
 		loaded := time.Since(stage)
 		states := s.awaitEnd()
-		s.nodes[0].InvariantsAfter(s.died(), states, s.repos...)
-		s.judge()
-		t.Logf("%d kills in %s, then idle after %s: %d threads, %s", n, loaded.Round(time.Second),
+		s.invariants(states)
+		kills, stops = s.counts()
+		t.Logf("loaded for %s, idle after %s: %d threads, %s", loaded.Round(time.Second),
 			(time.Since(stage) - loaded).Round(time.Second), len(states), endings(states))
 	}
-	if kept < kills {
-		t.Errorf("%d kills in %s, want %d", kept, time.Since(began).Round(time.Second), kills)
+	if missing() {
+		t.Errorf("%d kills and %d stops in %s, want %d and %d", kills, stops, time.Since(began).Round(time.Second), size.kills, size.stops)
 	}
-	t.Logf("%d kills in %s, including the checks, at %v; %d late copies of deliveries were accepted", kept, time.Since(began).Round(time.Second),
-		tally(s.died()), s.spray.copies.Load())
+	t.Logf("%d kills and %d stops in %s, including the checks, at %v; %d late copies of deliveries were accepted", kills, stops,
+		time.Since(began).Round(time.Second), tally(s.died()), s.spray.copies.Load())
 }
+
+// stageEnd returns the number of ends after the next stage.
+func stageEnd(now, all int) int { return max(now, min(now+stageKills, all)) }
 
 // awaitEnd stops the random kills, restarts all servers, waits until all work is finished, and returns the threads. If threads
 // only wait for GitHub's hourly limits, which the load used up, it moves the clock by an hour and restarts the servers
@@ -172,27 +184,38 @@ func tally(deaths []crashtest.Death) map[string]int {
 	return count
 }
 
-func soakSize(t *testing.T) (kills int, within time.Duration, seed uint64) {
+// size is the size of a soak.
+type size struct {
+	kills, stops int
+	within       time.Duration
+	seed         uint64
+}
+
+// soakSize reads the size from the environment. Without SOAK_KILLS it is that of make test-all.
+func soakSize(t *testing.T) size {
 	t.Helper()
-	kills, within, seed = fewKills, soakTime, soakSeed
-	text := os.Getenv("SOAK_KILLS")
+	s := size{kills: fewKills, within: soakTime, seed: soakSeed}
+	if os.Getenv("SOAK_KILLS") == "" {
+		return s
+	}
+	s.seed = rand.Uint64()
+	setting(t, "SOAK_KILLS", &s.kills, strconv.Atoi)
+	setting(t, "SOAK_STOPS", &s.stops, strconv.Atoi)
+	setting(t, "SOAK_TIME", &s.within, time.ParseDuration)
+	setting(t, "SOAK_SEED", &s.seed, func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
+	return s
+}
+
+// setting reads a variable of the environment, if it is set.
+func setting[T any](t *testing.T, name string, to *T, parse func(string) (T, error)) {
+	t.Helper()
+	text := os.Getenv(name)
 	if text == "" {
-		return kills, within, seed
+		return
 	}
-	var err error
-	if kills, err = strconv.Atoi(text); err != nil {
-		t.Fatalf("SOAK_KILLS: %v", err)
+	v, err := parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
-	if text := os.Getenv("SOAK_TIME"); text != "" {
-		if within, err = time.ParseDuration(text); err != nil {
-			t.Fatalf("SOAK_TIME: %v", err)
-		}
-	}
-	seed = rand.Uint64()
-	if text := os.Getenv("SOAK_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("SOAK_SEED: %v", err)
-		}
-	}
-	return kills, within, seed
+	*to = v
 }

@@ -29,11 +29,9 @@ func (l *Lives) InvariantsAfter(deaths []Death, states map[string]thread.State, 
 		l.onGitHub(repo)
 		l.logged(repo)
 	}
+	// An orderly stop interrupts no attempt.
+	cut := slices.DeleteFunc(slices.Clone(deaths), func(d Death) bool { return d.Point == Stopped })
 	for name, s := range states {
-		cut := deaths // deaths that may interrupt an attempt
-		if l.Orderly {
-			cut = nil
-		}
 		for _, wrong := range AttemptsWrong(s, cut) {
 			l.T.Errorf("%s: %s", name, wrong)
 		}
@@ -44,11 +42,11 @@ func (l *Lives) InvariantsAfter(deaths []Death, states map[string]thread.State, 
 	if left := Processes(l.T, l.Dir); len(left) > 0 {
 		l.T.Errorf("processes of agents are left: %q", left)
 	}
-	l.noWork()
+	l.NoWork()
 }
 
-// noWork checks that servers remove the files of attempts that another server continued. They look every 15 s.
-func (l *Lives) noWork() {
+// NoWork checks that servers remove the files of attempts that another server continued. They look every 15 s.
+func (l *Lives) NoWork() {
 	l.T.Helper()
 	var left []string
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(time.Second) {

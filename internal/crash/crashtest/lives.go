@@ -31,7 +31,8 @@ import (
 type Lives struct {
 	T       testing.TB
 	World   *fakegithub.Server
-	Dir     string                   // holds the configuration, pawl.yml
+	Dir     string                   // holds the configuration
+	Config  string                   // the configuration's name; empty means pawl.yml
 	Data    string                   // the data directory in Dir
 	Read    func(func(*store.Store)) // opens the server's database for reading
 	Binary  string                   // the program with its crash points
@@ -110,7 +111,7 @@ func (l *Lives) must(err error) {
 // Now is the clock of the fake GitHub and, from each start, of the server.
 func (l *Lives) Now() time.Time { return time.Now().Add(time.Duration(l.Ahead.Load())) }
 
-func (l *Lives) config() string { return filepath.Join(l.Dir, "pawl.yml") }
+func (l *Lives) config() string { return filepath.Join(l.Dir, cmp.Or(l.Config, "pawl.yml")) }
 
 // Begin starts the first life by the configuration in Dir.
 func (l *Lives) Begin() {
@@ -163,9 +164,9 @@ func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point strin
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	killed := status.Signaled() && status.Signal() == syscall.SIGKILL
 	if killed || !asked.IsZero() {
-		l.deaths = append(l.deaths, Death{time.Now().Add(ahead), cmp.Or(point, l.usual())})
+		l.deaths = append(l.deaths, Death{time.Now().Add(ahead), cmp.Or(point, usual(killed))})
 	}
-	if asked.IsZero() {
+	if killed || asked.IsZero() {
 		if l.stopped || status.Signaled() {
 			return nil
 		}
@@ -183,12 +184,15 @@ func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point strin
 	return nil
 }
 
+// Stopped is the crash point of an orderly stop.
+const Stopped = "stopped"
+
 // usual names the end of a life that meets no crash point.
-func (l *Lives) usual() string {
-	if l.Orderly {
-		return "stopped"
+func usual(killed bool) string {
+	if killed {
+		return "killed from outside"
 	}
-	return "killed from outside"
+	return Stopped
 }
 
 // listen reads a life's log to its end and returns its crash point, if any.
@@ -251,18 +255,28 @@ func (l *Lives) Died() []Death {
 	return slices.Clone(l.deaths)
 }
 
-// Kill kills the server from outside or, if Orderly, asks it to stop.
+// Kill kills the server from outside or, if Orderly, stops it.
 func (l *Lives) Kill() {
+	if l.Orderly {
+		l.Stop()
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.server == nil:
-	case !l.Orderly:
+	if l.server != nil {
 		_ = l.server.Process.Signal(syscall.SIGKILL) // the server may be dead already
-	case l.asked.IsZero(): // a second signal would end the server at once
-		l.asked = time.Now()
-		_ = l.server.Process.Signal(syscall.SIGTERM)
 	}
+}
+
+// Stop asks the server to stop. A second call does nothing: a second signal would end the server at once.
+func (l *Lives) Stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server == nil || !l.asked.IsZero() {
+		return
+	}
+	l.asked = time.Now()
+	_ = l.server.Process.Signal(syscall.SIGTERM) // the server may be dead already
 }
 
 // Failed returns why the supervisor gave up, or nil.
