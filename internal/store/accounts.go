@@ -269,9 +269,9 @@ func (s *shared) Graded(ctx context.Context, since time.Time, limit int) (_ []th
 }
 
 // Usage sums the attempts begun since a time for a repository (owner/name), an installation, and all repositories.
-func (s *shared) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
-	all, err := s.UsedByRepo(ctx, since)
-	return policy.UsageOf(all, repo, installation), err
+func (s *shared) Usage(ctx context.Context, repo string, installation int64, since time.Time) (_ policy.Usage, err error) {
+	defer s.wrap(&err, "read the usage")
+	return usageOf(ctx, s.r.QueryContext, repo, installation, since)
 }
 
 // UsedByRepo returns the usage of attempts begun since a time, by repository, installation and account.
@@ -340,11 +340,10 @@ func (s *shared) Reserve(
 			return tx.exec(ctx, "UPDATE attempts SET at = $3, account = $4 WHERE thread_id = $1 AND n = $2",
 				r.id, e.N, micros(e.At), e.Account)
 		}
-		all, err := usedByRepo(ctx, tx.QueryContext, e.Since)
+		u, err := usageOf(ctx, tx.QueryContext, l.Thread.Repo(), e.Installation, e.Since)
 		if err != nil {
 			return err
 		}
-		u := policy.UsageOf(all, l.Thread.Repo(), e.Installation)
 		if reserved = allow(u.Without(e.Account)); reserved {
 			return nil
 		}
@@ -353,17 +352,31 @@ func (s *shared) Reserve(
 	return reserved && err == nil, err
 }
 
-func usedByRepo(
-	ctx context.Context,
-	ask func(context.Context, string, ...any) (*sql.Rows, error),
-	since time.Time,
-) ([]policy.RepoUsed, error) {
-	rows, err := ask(ctx, `SELECT repo, installation, account,
+// ask is QueryContext of a database or a transaction.
+type ask func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+
+func usedByRepo(ctx context.Context, ask ask, since time.Time) ([]policy.RepoUsed, error) {
+	return usedBy(ctx, ask, "repo", "installation", micros(since))
+}
+
+// usageOf lets the database add up all other repositories and installations: thousands of rows would take longer to
+// send than to add.
+func usageOf(ctx context.Context, ask ask, repo string, installation int64, since time.Time) (policy.Usage, error) {
+	all, err := usedBy(ctx, ask,
+		"CASE WHEN repo = $2 THEN repo ELSE '' END",
+		"CASE WHEN installation = $3 THEN installation ELSE -1 END",
+		micros(since), repo, installation)
+	return policy.UsageOf(all, repo, installation), err
+}
+
+// usedBy sums the attempts begun since $1 by account and by two expressions for the repository and the installation.
+func usedBy(ctx context.Context, ask ask, repo, installation string, args ...any) ([]policy.RepoUsed, error) {
+	rows, err := ask(ctx, "SELECT "+repo+" AS of_repo, "+installation+` AS of_installation, account,
 			count(*),
 			CAST(coalesce(sum(tokens), 0) AS BIGINT),
 			CAST(coalesce(sum(micro_usd), 0) AS BIGINT),
 			min(at)
-		FROM attempts WHERE at > $1 GROUP BY repo, installation, account`, micros(since))
+		FROM attempts WHERE at > $1 GROUP BY of_repo, of_installation, account`, args...)
 	return list(rows, err, func(scan func(...any) error) (u policy.RepoUsed, err error) {
 		var first, microUSD int64
 		err = scan(&u.Repo, &u.Installation, &u.Account, &u.Attempts, &u.Tokens, &microUSD, &first)
