@@ -103,7 +103,7 @@ func (s *source) validateAlike(at, name string, b Backend, c Server) {
 		quote(name), this, quote(b.Accounts[0]), first)
 }
 
-// access says how an account reaches a model provider; empty for an unknown account or provider.
+// access returns how an account reaches a model provider; empty for an unknown account or provider.
 func (c Server) access(b Backend, account string) string {
 	on := c.OnAccount(b, account)
 	p, known := c.Provider(on.Provider)

@@ -34,6 +34,6 @@ accounts:
 	}
 	single := NewBackend("codex", Codex)
 	if on := c.OnAccount(single, "max-1"); on.Account != "codex" || on.Provider != "" {
-		t.Errorf("a backend without accounts is on %q with provider %q", on.Account, on.Provider)
+		t.Errorf("a backend without accounts is on %q with provider %q, want codex and none", on.Account, on.Provider)
 	}
 }

@@ -26,8 +26,8 @@ type CLI struct {
 	// Efforts, lowest first. OwnEffort is the default of most models.
 	Efforts   []string
 	OwnEffort string
-	// Models holds default models by protocol ("" for any) for CLIs without a usable default: gemini asks a model for
-	// up to 75 s, opencode and qwen refuse to start.
+	// Models holds default models by protocol ("" for any) for CLIs without a usable default: gemini needs up
+	// to 75 s to choose a model, opencode and qwen refuse to start.
 	Models map[string]string
 	// Hosts of the CLI's login, from its source. ModelHosts adds hosts by model prefix.
 	Hosts      []string

@@ -31,7 +31,7 @@ func (s *source) read(data []byte, into any) bool {
 // decode writes a node over a value. Missing keys keep their defaults.
 func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 	if key != "" && !s.set(key) {
-		s.places[key] = place{node.Line, node.Column, node.Value}
+		s.positions[key] = position{node.Line, node.Column, node.Value}
 	}
 	kind := into.Kind()
 	if _, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
@@ -70,11 +70,11 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 		name, value := node.Content[i], node.Content[i+1]
 		path := child(key, name.Value)
 		if line, again := seen[name.Value]; again {
-			s.addAt(place{line: name.Line, column: name.Column}, path, "is given twice, first in line %d; keep one", line)
+			s.addAt(position{line: name.Line, column: name.Column}, path, "is given twice, first in line %d; keep one", line)
 			continue
 		}
 		seen[name.Value] = name.Line
-		s.places[path] = place{name.Line, name.Column, value.Value}
+		s.positions[path] = position{name.Line, name.Column, value.Value}
 		if field, ok := index[name.Value]; ok {
 			s.decode(value, into.FieldByIndex(field), path)
 		} else if instead, ok := removed[anyIndex.ReplaceAllString(path, "[]")]; ok {
@@ -99,7 +99,7 @@ func (s *source) decodeMap(node *yaml.Node, into reflect.Value, key string) {
 		name, value := node.Content[i], reflect.New(into.Type().Elem()).Elem()
 		path := child(key, name.Value)
 		if into.MapIndex(reflect.ValueOf(name.Value)).IsValid() {
-			s.addAt(place{line: name.Line, column: name.Column}, path, "is given twice; keep one")
+			s.addAt(position{line: name.Line, column: name.Column}, path, "is given twice; keep one")
 			continue
 		}
 		s.decode(node.Content[i+1], value, path)
@@ -147,7 +147,7 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // parseDocument reads a file's only document, nil if empty. ok is false after a problem.
 func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	if len(data) > maxBytes {
-		s.addAt(place{}, "", "has %d bytes; a configuration may have %d", len(data), maxBytes)
+		s.addAt(position{}, "", "has %d bytes; a configuration may have %d", len(data), maxBytes)
 		return nil, false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -163,7 +163,7 @@ func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	case errors.Is(err, io.EOF):
 		return doc.Content[0], true
 	case err == nil:
-		s.addAt(place{line: second.Line, column: second.Column}, "", "starts a second YAML document; remove it with the --- before it")
+		s.addAt(position{line: second.Line, column: second.Column}, "", "starts a second YAML document; remove it with the --- before it")
 	default:
 		s.addSyntax(err)
 	}
@@ -176,7 +176,7 @@ func (s *source) addSyntax(err error) {
 		text = strings.TrimPrefix(text, match[0])
 		line, _ = strconv.Atoi(match[1]) // 0 without a number
 	}
-	s.addAt(place{line: line}, "", "is not valid YAML: %s; check the indentation, colons and quotes around this line", text)
+	s.addAt(position{line: line}, "", "is not valid YAML: %s; check the indentation, colons and quotes around this line", text)
 }
 
 var durationType = reflect.TypeFor[time.Duration]()

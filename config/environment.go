@@ -154,7 +154,7 @@ func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
 		Update   json.RawMessage `json:"updateContentCommand"`
 	}
 	if err := json.Unmarshal(plainJSON(data), &d); err != nil {
-		s.addAt(place{}, "", "cannot be read: %s", err)
+		s.addAt(position{}, "", "cannot be read: %s", err)
 		return e, s.problems
 	}
 	e.Image = cmp.Or(e.Image, d.Image)

@@ -23,14 +23,14 @@ func TestDevcontainerFillsMissingKeys(t *testing.T) {
 	if got, problems := own.WithDevcontainer([]byte(file)); cmp.Diff(own, got) != "" || len(problems) > 0 {
 		t.Errorf("%+v %v, want the repository's own", got, problems)
 	}
-	for text, says := range map[string]string{
+	for text, want := range map[string]string{
 		`{"image": `:                             "cannot be read",
 		`{"onCreateCommand": 3}`:                 "neither a command line",
 		`{"onCreateCommand": {"a": {"b": "c"}}}`: "a group inside a group",
 		`{"updateContentCommand": ""}`:           "is empty",
 	} {
-		if _, problems := (Environment{}).WithDevcontainer([]byte(text)); len(problems) == 0 || problems[0].File != DevcontainerFile || !strings.Contains(problems[0].Message, says) {
-			t.Errorf("%s: %v, want %q", text, problems, says)
+		if _, problems := (Environment{}).WithDevcontainer([]byte(text)); len(problems) == 0 || problems[0].File != DevcontainerFile || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%s: %v, want %q", text, problems, want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestAbsolutePathsNeedTheSandbox(t *testing.T) {
 	}
 	c.Sandbox.Mode = SandboxNone
 	if _, problems := c.Narrow(r); len(problems) != 1 || problems[0].Key != "environment.paths[1]" || problems[0].Line != 2 {
-		t.Errorf("%+v, want one at the second path", problems)
+		t.Errorf("problems %+v, want one at the second path", problems)
 	}
 }
 
@@ -66,15 +66,15 @@ func TestImagesNeedAListedRegistry(t *testing.T) {
 		image      string
 		want       string
 	}{
-		"none is named":         {nil, SandboxAuto, "node:22", `ask the operator to add "docker.io" to images.registries`},
-		"another one is named":  {[]string{"ghcr.io"}, SandboxAuto, "registry.example.com:5000/a/b", `add "registry.example.com:5000" to`},
-		"the port is another":   {[]string{"localhost:5000"}, SandboxAuto, "localhost:5001/a", `add "localhost:5001" to`},
-		"without a sandbox":     {[]string{"docker.io"}, SandboxNone, "node:22", "ask the operator to set sandbox.mode to auto"},
-		"no name":               {[]string{"docker.io"}, SandboxAuto, "Node 22", "is not an image name"},
-		"its short name":        {[]string{"docker.io"}, SandboxAuto, "node:22", ""},
-		"its long name":         {[]string{"index.docker.io"}, SandboxAuto, "docker.io/library/node", ""},
-		"one of several":        {[]string{"ghcr.io", "localhost:5000"}, SandboxAuto, "localhost:5000/a:1", ""},
-		"none is needed for it": {nil, SandboxNone, `""`, ""},
+		"no registry is listed":      {nil, SandboxAuto, "node:22", `ask the operator to add "docker.io" to images.registries`},
+		"another registry is listed": {[]string{"ghcr.io"}, SandboxAuto, "registry.example.com:5000/a/b", `add "registry.example.com:5000" to`},
+		"another port":               {[]string{"localhost:5000"}, SandboxAuto, "localhost:5001/a", `add "localhost:5001" to`},
+		"without a sandbox":          {[]string{"docker.io"}, SandboxNone, "node:22", "ask the operator to set sandbox.mode to auto"},
+		"no image name":              {[]string{"docker.io"}, SandboxAuto, "Node 22", "is not an image name"},
+		"a short name":               {[]string{"docker.io"}, SandboxAuto, "node:22", ""},
+		"a long name":                {[]string{"index.docker.io"}, SandboxAuto, "docker.io/library/node", ""},
+		"one of several registries":  {[]string{"ghcr.io", "localhost:5000"}, SandboxAuto, "localhost:5000/a:1", ""},
+		"no image":                   {nil, SandboxNone, `""`, ""},
 	} {
 		r, problems := ParseRepo(RepoFile, []byte("environment:\n  timeout: 1m\n  image: "+c.image+"\n"))
 		if len(problems) > 0 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzParse checks that no file makes Parse panic, every problem has a place, and no error shows a variable's value.
+// FuzzParse checks that no file makes Parse panic, every problem has a position, and no error shows a variable's value.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.yml")
 	if err != nil {
@@ -27,7 +27,7 @@ func FuzzParse(f *testing.F) {
 		if _, err := Parse("pawl.yml", data, testEnv, true); err != nil {
 			var problems Problems
 			if !errors.As(err, &problems) {
-				t.Fatalf("error without a place: %v", err)
+				t.Fatalf("error without a position: %v", err)
 			}
 			located(t, data, problems)
 			for _, secret := range []string{"hunter2", "swordfish"} {
@@ -48,7 +48,7 @@ func located(t *testing.T, data []byte, problems []Problem) {
 	lines := strings.Count(strings.ReplaceAll(string(data), "\r", "\n"), "\n") + 2
 	for _, p := range problems {
 		if p.File == "" || p.Line < 1 || p.Message == "" || strings.ContainsAny(p.String(), "\n\r") {
-			t.Errorf("problem without a place, or over several lines: %#v", p)
+			t.Errorf("problem without a position, or with several lines: %#v", p)
 		}
 		// NEL, LS and PS are line breaks in YAML as well.
 		if p.Line > lines+strings.Count(string(data), "\u0085")+strings.Count(string(data), "\u2028")+strings.Count(string(data), "\u2029") {

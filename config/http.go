@@ -8,7 +8,7 @@ import (
 )
 
 type HTTP struct {
-	// An empty Address means that this server receives no webhooks; other servers on its database do.
+	// An empty Address means that this server polls, or that another server on its database receives webhooks.
 	Address string `yaml:"address"`
 	// Empty Pages means DefaultPages, or a free loopback port if that is taken.
 	Pages        string         `yaml:"pages"`

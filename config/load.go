@@ -113,7 +113,7 @@ func (a App) Key() (Secret, error) {
 	return NewSecret(string(data)), nil
 }
 
-// keyProblem says why data is not a private key in PEM, or nothing.
+// keyProblem returns why data is not a private key in PEM, or nothing.
 func keyProblem(data []byte) string {
 	if block, _ := pem.Decode(data); block == nil || !strings.HasSuffix(block.Type, "PRIVATE KEY") {
 		return "is not a private key in PEM format, which starts with -----BEGIN RSA PRIVATE KEY----- and has line breaks"
@@ -153,17 +153,17 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-type place struct {
+type position struct {
 	line, column int
 	text         string // before expansion, safe to show
 }
 
 // source tracks key positions and problems of a file.
 type source struct {
-	file     string
-	places   map[string]place
-	problems []Problem
-	broken   map[string]bool // keys with a problem
+	file      string
+	positions map[string]position
+	problems  []Problem
+	broken    map[string]bool // keys with a problem
 	// env looks up variables; nil disables ${NAME}.
 	env       func(string) (string, bool)
 	variables map[string]string // first key of each variable
@@ -172,7 +172,7 @@ type source struct {
 func newSource(file string, env func(string) (string, bool)) *source {
 	return &source{
 		file:      file,
-		places:    map[string]place{},
+		positions: map[string]position{},
 		broken:    map[string]bool{},
 		env:       env,
 		variables: map[string]string{},
@@ -180,12 +180,12 @@ func newSource(file string, env func(string) (string, bool)) *source {
 }
 
 func (s *source) set(key string) bool {
-	_, ok := s.places[key]
+	_, ok := s.positions[key]
 	return ok
 }
 
 // found quotes a key's value as written. The key must not hold a secret.
-func (s *source) found(key string) string { return quote(s.places[key].text) }
+func (s *source) found(key string) string { return quote(s.positions[key].text) }
 
 // quote makes foreign text safe for one line.
 func quote(text string) string {
@@ -209,15 +209,15 @@ func (s *source) add(key, format string, args ...any) {
 // addAlso always records a problem, at the nearest key around it in the file.
 func (s *source) addAlso(key, format string, args ...any) {
 	s.broken[key] = true
-	var at place
+	var at position
 	for around, found := key, false; around != "" && !found; around = parent(around) {
-		at, found = s.places[around]
+		at, found = s.positions[around]
 	}
 	s.addAt(at, key, format, args...)
 }
 
-// addAt records a problem; the zero place means the first line.
-func (s *source) addAt(at place, key, format string, args ...any) {
+// addAt records a problem; the zero position means the first line.
+func (s *source) addAt(at position, key, format string, args ...any) {
 	s.problems = append(s.problems, Problem{
 		File:    s.file,
 		Line:    max(at.line, 1),

@@ -110,7 +110,7 @@ func TestServerWithoutWebhooksNeedsNoSecret(t *testing.T) {
 	}
 }
 
-func TestErrorsNameFileLineKeyAndWhatToDo(t *testing.T) {
+func TestErrorsNameFileLineKeyAndRemedy(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no broken files: %v", err)
@@ -142,10 +142,10 @@ func errorsOf(name string, data []byte) string {
 	return fmt.Sprintln(err)
 }
 
-func TestAMissingFileSaysWhatToDo(t *testing.T) {
+func TestMissingFileErrorNamesTheRemedy(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "none.yml"), testEnv)
 	if err == nil || !strings.Contains(err.Error(), "none.yml") || !strings.Contains(err.Error(), "pawl setup") {
-		t.Errorf("error is %v", err)
+		t.Errorf("error is %v, want the file and pawl setup", err)
 	}
 }
 
@@ -159,7 +159,7 @@ data_dir: ${YAML}
 		t.Fatal("a variable added a key")
 	}
 	if err == nil || !strings.Contains(err.Error(), "server.public_url") {
-		t.Fatalf("error is %v", err)
+		t.Fatalf("error is %v, want a refused public_url", err)
 	}
 	got, err = Parse("pawl.yml", []byte(minimal+`
 database: postgres://pawl:${DB_PASSWORD}@db/pawl
@@ -169,7 +169,7 @@ data_dir: /srv/$${x}/$HOME/${EMPTY}y
 		t.Fatal(err)
 	}
 	if got.DataDir != "/srv/${x}/$HOME/y" {
-		t.Errorf("data_dir is %q", got.DataDir)
+		t.Errorf("data_dir is %q, want /srv/${x}/$HOME/y", got.DataDir)
 	}
 	if got.Database.Driver != Postgres || got.Database.URL.Reveal() != "postgres://pawl:swordfish@db/pawl" {
 		t.Errorf("database is %s %q", got.Database.Driver, got.Database.URL.Reveal())
@@ -182,7 +182,7 @@ func TestIdleAndStartupTimeoutsFollowAShortTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := got.Backends[0]; b.IdleTimeout != 90*time.Second || b.StartupTimeout != 90*time.Second {
-		t.Errorf("timeouts are %s and %s", b.IdleTimeout, b.StartupTimeout)
+		t.Errorf("timeouts are %s and %s, want 90s", b.IdleTimeout, b.StartupTimeout)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestTheEscalatedEffortIsOneStepAboveTheBackendsOwn(t *testing.T) {
 		}
 	}
 	if got := NewBackend("a", Codex).EscalatedEffort; got != "high" {
-		t.Errorf("%q without a file", got)
+		t.Errorf("the effort without a file is %q, want high", got)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestSecretsAreNamedByTheirKeys(t *testing.T) {
 		}
 	}
 	if len(all) != 3 {
-		t.Errorf("the secrets are %v", slices.Sorted(maps.Keys(all)))
+		t.Errorf("the secrets are %v, want 3", slices.Sorted(maps.Keys(all)))
 	}
 }
 

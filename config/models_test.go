@@ -22,18 +22,18 @@ func TestDatedModelsHaveThePriceOfTheModel(t *testing.T) {
 func TestModels(t *testing.T) {
 	c := Models()
 	if day, err := time.Parse(time.DateOnly, c.AsOf); err != nil || day.Year() < 2026 || c.Source == "" {
-		t.Errorf("as of %q by %q", c.AsOf, c.Source)
+		t.Errorf("as_of is %q and source %q, want a date since 2026 and a source", c.AsOf, c.Source)
 	}
 	vendors := map[string]int{}
 	for _, m := range c.Models {
 		vendors[m.Protocol]++
 		if m.Model == "" || m.Output <= 0 || m.CachedInput > m.Input || m.Output > 200 || (m.LongOver > 0) != (m.LongInput >= m.Input && m.LongOutput >= m.Output) {
-			t.Errorf("%+v", m)
+			t.Errorf("%+v has impossible values", m)
 		}
 	}
 	for _, v := range Vendors() {
 		if vendors[v.Protocol] < 5 {
-			t.Errorf("%d models of %s", vendors[v.Protocol], v.Protocol)
+			t.Errorf("%d models of %s, want at least 5", vendors[v.Protocol], v.Protocol)
 		}
 	}
 }
@@ -42,12 +42,12 @@ func TestOperatorPricesOverrideVendorPrices(t *testing.T) {
 	own := Price{Model: "gpt-5.5", Input: 1, Output: 2}
 	vendor, other := NewProvider("a", OpenAI), Provider{Protocol: OpenAI, BaseURL: "https://router.example/v1"}
 	if p, ok := PriceOf("gpt-5.5", vendor.PriceList()); !ok || p.Input <= own.Input {
-		t.Errorf("%+v, %v", p, ok)
+		t.Errorf("price %+v, %v; want the vendor's", p, ok)
 	}
 	vendor.Prices, other.Prices = []Price{own}, []Price{own}
 	for _, p := range []Provider{vendor, other} {
 		if got, ok := PriceOf("gpt-5.5", p.PriceList()); !ok || got != own {
-			t.Errorf("%+v, %v", got, ok)
+			t.Errorf("price %+v, %v; want the operator's", got, ok)
 		}
 	}
 	if got := other.PriceList(); len(got) != 1 {

@@ -27,13 +27,13 @@ func TestARepositoryOnlyNarrowsTheNetwork(t *testing.T) {
 					got = append(got, "["+strings.Join(list, " ")+"]")
 				}
 				if strings.Join(got, " ") != want {
-					t.Errorf("%s: %v", text, got)
+					t.Errorf("%s: %v, want %s", text, got, want)
 				}
 				continue
 			}
 		}
 		if !strings.Contains(Problems(problems).Error(), want) {
-			t.Errorf("%s: %v", text, Problems(problems))
+			t.Errorf("%s: %v, want %q", text, Problems(problems), want)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestAgentsWithTheirOwnLoginReachTheirProvider(t *testing.T) {
 	b := NewBackend("x", OpenCode)
 	b.Model = "anthropic/claude-sonnet-4-5"
 	if got := strings.Join(words(b.Hosts()), " "); got != "models.dev:443 api.anthropic.com:443" {
-		t.Error(got)
+		t.Errorf("OpenCode reaches %s, want its own host and the model's", got)
 	}
 	if b := NewBackend("x", Command); b.Hosts() != nil {
 		t.Errorf("a command reaches %v", b.Hosts())
@@ -63,7 +63,7 @@ func TestWithoutASandboxNothingIsWalled(t *testing.T) {
 		{SandboxAuto, NetworkWalled, ""}, {SandboxAuto, NetworkOpen, "sandbox.network: open"}, {SandboxNone, NetworkWalled, "sandbox.mode: none"}, {SandboxNone, NetworkOpen, "sandbox.mode: none"},
 	} {
 		if got := (Sandbox{Mode: c.mode, Network: c.network}).Unwalled(); got != c.want {
-			t.Errorf("%+v: %q", c, got)
+			t.Errorf("sandbox %s, network %s: %q, want %q", c.mode, c.network, got, c.want)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Node describes this server among those that share the database.
 type Node struct {
-	// Labels say what the machine has; a repository's environment.runs_on names the labels that its attempts need.
+	// Labels name what the machine has. A repository's environment.runs_on names the labels that its attempts need.
 	Labels []string `yaml:"labels"`
 	// Prefer is how long this server leaves an attempt to the server with the repository's caches or the session.
 	Prefer time.Duration `yaml:"prefer"`

@@ -36,8 +36,8 @@ const (
 	// maxRestarts and maxPerDay exceed normal use.
 	maxRestarts = 500
 	maxPerDay   = 1000
-	// maxAbove allows a hundred threads at their maximum.
-	maxAbove    = 100 * maxPerDay
+	// maxGlobal allows a hundred threads at their maximum.
+	maxGlobal   = 100 * maxPerDay
 	maxWait     = 8 * 24 * time.Hour // longest accepted reset
 	maxTry      = 10
 	maxRunTests = 1000
@@ -81,10 +81,10 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	between(s, "policy.convergence.max_growth", p.Convergence.MaxGrowth, 1, maxRestarts)
 	between(s, "policy.unattended.max_attempts", p.Unattended.MaxAttempts, 0, maxRestarts)
 	between(s, "policy.update_every", p.UpdateEvery, 0, maxWait)
-	between(s, "policy.caps.per_repository_per_day", p.Caps.PerRepositoryPerDay, 1, maxAbove)
-	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxAbove)
-	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxAbove)
-	between(s, "policy.caps.per_account_per_day", p.Caps.PerAccountPerDay, 1, maxAbove)
+	between(s, "policy.caps.per_repository_per_day", p.Caps.PerRepositoryPerDay, 1, maxGlobal)
+	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxGlobal)
+	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxGlobal)
+	between(s, "policy.caps.per_account_per_day", p.Caps.PerAccountPerDay, 1, maxGlobal)
 	s.oneOf("policy.learning.mode", string(p.Learning.Mode), string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn))
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
 	between(s, "policy.learning.judge_tokens", p.Learning.JudgeTokens, 5000, math.MaxInt64)

@@ -13,7 +13,7 @@ func TestRecipesAreValidRepositoryFiles(t *testing.T) {
 	}
 	all := regexp.MustCompile("(?s)\n## ([^\n]+)\n\n```yaml\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(all) < 10 {
-		t.Errorf("%d recipes", len(all))
+		t.Errorf("%d recipes, want at least 10", len(all))
 	}
 	for _, one := range all {
 		r, problems := ParseRepo(RepoFile, one[2])

@@ -60,7 +60,7 @@ func TestReloadKeepsStartKeys(t *testing.T) {
 		t.Errorf("%+v is not active", in)
 	}
 	if in.GitHub.App.IntegrationID != 1 || in.Sandbox.Network != config.NetworkWalled || before.Policy.Paused {
-		t.Errorf("%+v changed without a start", in)
+		t.Errorf("%+v changed without a restart", in)
 	}
 	for _, c := range in.Changes(&after) {
 		if !c.AtStart() {
@@ -81,7 +81,7 @@ func TestDocumentationNamesStartKeys(t *testing.T) {
 	}
 	for _, key := range config.StartKeys() {
 		if !strings.Contains(string(text), "`"+key+"`") {
-			t.Errorf("docs/configuration.md does not say that %s takes a restart", key)
+			t.Errorf("docs/configuration.md does not list %s, which needs a restart", key)
 		}
 	}
 }

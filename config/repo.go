@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// RepoFile is read from the default branch only.
+// RepoFile takes effect on the default branch only.
 const RepoFile = ".github/pawl.yml"
 
 // maxRepoBytes limits the file, which every contributor with write permission can change.
@@ -50,9 +50,9 @@ type Repo struct {
 	PullRequest    RepoPull     `yaml:"pull_request"`
 	Watch          RepoWatch    `yaml:"watch"`
 
-	// file and places locate Narrow's problems.
-	file   string
-	places map[string]place
+	// file and positions locate Narrow's problems.
+	file      string
+	positions map[string]position
 }
 
 type RepoRestarts struct {
@@ -102,9 +102,9 @@ const (
 // ParseRepo reads a repository's configuration. With a problem, Pawl must run nothing.
 func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	s := newSource(name, nil)
-	r := Repo{file: name, places: s.places}
+	r := Repo{file: name, positions: s.positions}
 	if len(data) > maxRepoBytes {
-		s.addAt(place{}, "", "has %d bytes; a repository's configuration may have %d", len(data), maxRepoBytes)
+		s.addAt(position{}, "", "has %d bytes; a repository's configuration may have %d", len(data), maxRepoBytes)
 	} else if s.read(data, &r) {
 		s.validateRepo(r)
 	}
@@ -233,7 +233,7 @@ type Effective struct {
 // problem, Pawl must run nothing.
 func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
-	s.places = r.places
+	s.positions = r.positions
 	e := Effective{
 		Policy: c.Policy, Backends: slices.Clone(c.Backends), Verify: slices.Clone(r.Verify), Reports: slices.Clone(r.Reports),
 		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append([]string{RepoFile}, r.ProtectedPaths...), // the configuration decides Pawl's permissions
@@ -371,7 +371,7 @@ func matches(pattern, parts []string) bool {
 	return true
 }
 
-// patternProblem says why a pattern is wrong, or nothing.
+// patternProblem returns why a pattern is wrong, or nothing.
 func patternProblem(pattern string) string {
 	parts := strings.Split(strings.TrimSuffix(pattern, "/"), "/")
 	if len(pattern) > maxPattern {

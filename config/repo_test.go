@@ -77,12 +77,12 @@ func TestARepositoryWithoutAFileGetsTheServersConfiguration(t *testing.T) {
 	}
 }
 
-func TestRoundsOfAWatch(t *testing.T) {
+func TestTheServerLimitsTheRoundsOfAWatch(t *testing.T) {
 	for _, c := range []struct {
 		server int
 		file   string
-		want   int
-		says   string
+		rounds int
+		want   string
 	}{
 		{5, "", 5, ""},
 		{3, "", 3, ""},
@@ -97,10 +97,10 @@ func TestRoundsOfAWatch(t *testing.T) {
 		s.Policy.Unattended.MaxAttempts = c.server
 		r, problems := ParseRepo(RepoFile, []byte(c.file))
 		e, more := s.Narrow(r)
-		said := Problems(append(problems, more...)).Error()
-		clean := c.says != "" || said == ""
-		if got := fmt.Sprint(e.WatchRounds, strings.Contains(said, c.says), clean); got != fmt.Sprint(c.want, true, true) {
-			t.Errorf("%q on a server with %d: %d rounds, %q; want %d, %q", c.file, c.server, e.WatchRounds, said, c.want, c.says)
+		got := Problems(append(problems, more...)).Error()
+		clean := c.want != "" || got == ""
+		if result := fmt.Sprint(e.WatchRounds, strings.Contains(got, c.want), clean); result != fmt.Sprint(c.rounds, true, true) {
+			t.Errorf("%q on a server with %d: %d rounds, %q; want %d, %q", c.file, c.server, e.WatchRounds, got, c.rounds, c.want)
 		}
 	}
 }
@@ -117,13 +117,13 @@ func TestVerifyCommandsKeepTheirShellVariables(t *testing.T) {
 
 // narrowing states how one key of a repository narrows the server.
 type narrowing struct {
-	values []any // what a repository may write, the widest included
+	values []any // values that a repository may write, including the widest
 	// wider reports whether the effective configuration exceeds the server's or the repository's. Nil: the key does not
 	// affect the server's policy, backends and network.
 	wider func(c Server, r Repo, e Effective) bool
 }
 
-// hosts checks that a list of hosts is part of the server's.
+// hosts checks that a list of hosts is a subset of the server's.
 func hosts(of func(Network) []policy.HostRule) narrowing {
 	return narrowing{
 		values: []any{[]string{}, []string{"deb.debian.org:443"}, []string{"*.example.com:443", "deb.debian.org:443"}},
@@ -200,7 +200,7 @@ var narrowings = map[string]narrowing{
 	},
 }
 
-func TestEveryKeyOfARepositoryStatesHowItNarrows(t *testing.T) {
+func TestEveryRepositoryKeyHasANarrowing(t *testing.T) {
 	keys := leaves(reflect.TypeFor[Repo](), "")
 	for _, key := range keys {
 		if len(narrowings[key].values) == 0 {

@@ -217,7 +217,7 @@ func schemaOf(t *testing.T, of reflect.Type, key string, descriptions map[string
 	case of == durationType:
 		s.Type, s.Pattern = "string", `^(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$|\$\{`
 	case isText || of.Kind() == reflect.String:
-		s.Types = []string{"string", "number", "boolean"} // the loader takes every value as it is written
+		s.Types = []string{"string", "number", "boolean"} // the loader accepts every value as written
 	case of.Kind() == reflect.Bool:
 		also(&jsonschema.Schema{Type: "boolean"})
 	case of.Kind() == reflect.Float64:
@@ -320,7 +320,7 @@ func filled(t *testing.T, page, name, table string) string {
 	return before + "<!-- " + name + " -->\n" + table + "\n<!-- end -->" + after
 }
 
-// undocumented reports the keys that reference.yml does not describe. The row of a list or a group may describe all in it.
+// undocumented reports the keys that reference.yml does not describe. A list's or group's row may describe all its keys.
 func undocumented(t *testing.T, of reflect.Type, key string, isDocumented map[string]bool) {
 	t.Helper()
 	names, index := fields(of)
@@ -350,7 +350,7 @@ func TestSchemasAndReferenceAreUpToDate(t *testing.T) {
 	goldentest.Compare(t, configurationPage, filled(t, page, "clis", clisTable()))
 }
 
-// against validates a YAML file by a published schema, as an editor does.
+// against validates a YAML file against a published schema, as an editor does.
 func against(t *testing.T, schema string, data []byte) error {
 	t.Helper()
 	text, err := os.ReadFile(schema)
@@ -384,7 +384,7 @@ func TestSchemasAcceptWhatTheLoaderAccepts(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 		if !strings.Contains(string(data), "# yaml-language-server: $schema="+schemaAt+schema+"\n") {
-			t.Errorf("%s does not tell editors of its schema", file)
+			t.Errorf("%s does not name its schema for editors", file)
 		}
 	}
 	if err := against(t, "pawl.schema.json", []byte(minimal)); err != nil {
@@ -397,16 +397,16 @@ func TestSchemasAcceptWhatTheLoaderAccepts(t *testing.T) {
 
 func TestSchemasRefuseWhatTheLoaderRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ schema, text string }{
-		"an unknown key":           {"pawl.schema.json", "sandbx: {}\n"},
-		"an unknown key in a list": {"pawl.schema.json", "backends: [{name: a, kind: codex, modell: x}]\n"},
-		"a word for a number":      {"pawl.schema.json", "workers: many\n"},
-		"a duration without unit":  {"pawl.schema.json", "server: {drain: 15}\n"},
-		"another choice":           {"pawl.schema.json", "sandbox: {mode: docker}\n"},
-		"a value for a list":       {"repo.schema.json", "verify: go test\n"},
-		"an unknown trigger":       {"repo.schema.json", "triggers: [push]\n"},
+		"an unknown key":            {"pawl.schema.json", "sandbx: {}\n"},
+		"an unknown key in a list":  {"pawl.schema.json", "backends: [{name: a, kind: codex, modell: x}]\n"},
+		"text instead of a number":  {"pawl.schema.json", "workers: many\n"},
+		"a duration without unit":   {"pawl.schema.json", "server: {drain: 15}\n"},
+		"an unknown choice":         {"pawl.schema.json", "sandbox: {mode: docker}\n"},
+		"a value instead of a list": {"repo.schema.json", "verify: go test\n"},
+		"an unknown trigger":        {"repo.schema.json", "triggers: [push]\n"},
 	} {
 		if err := against(t, c.schema, []byte(c.text)); err == nil {
-			t.Errorf("%s: the schema takes %q", name, c.text)
+			t.Errorf("%s: the schema accepts %q", name, c.text)
 		}
 		var problems []Problem
 		if c.schema == "repo.schema.json" {
@@ -420,7 +420,7 @@ func TestSchemasRefuseWhatTheLoaderRefuses(t *testing.T) {
 			problems, _ = err.(Problems)
 		}
 		if len(problems) == 0 {
-			t.Errorf("%s: the loader takes %q", name, c.text)
+			t.Errorf("%s: the loader accepts %q", name, c.text)
 		}
 	}
 }

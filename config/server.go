@@ -92,7 +92,7 @@ func (s Setup) Names(repo string) []string {
 }
 
 type Retention struct {
-	// Deliveries stores GUIDs so that a redelivery has no second effect.
+	// Deliveries keeps GUIDs, so that a redelivery has no second effect.
 	Deliveries  time.Duration `yaml:"deliveries"`
 	Transcripts time.Duration `yaml:"transcripts"`
 	Threads     time.Duration `yaml:"threads"`
@@ -124,7 +124,7 @@ const (
 	maxWorkers = 256 // our choice
 )
 
-// Context limits the prompt besides the task.
+// Context limits the discussion in the prompt.
 type Context struct {
 	MaxBytes int  `yaml:"max_bytes"`
 	Linked   int  `yaml:"linked"` // depth of linked issues and pull requests: 0 or 1
@@ -310,7 +310,7 @@ func isShortSecret(n int) bool { return n > 0 && n < minWebhookSecret }
 // login matches a GitHub login. Enterprise logins may end with an underscore and a short code.
 var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
-// validateApp checks github.app. hooks says whether the server accepts webhooks.
+// validateApp checks github.app. hooks reports whether the server accepts webhooks.
 func (s *source) validateApp(app App, hooks bool) {
 	s.addIf(
 		!s.set("github.app.integration_id"),

@@ -1,5 +1,4 @@
-// Package deploy_test checks the configurations of Pawl in the examples of this
-// folder. That the examples are valid themselves is checked in validate.
+// Package deploy_test checks that the examples in this folder fit Pawl. The module validate checks that they are valid.
 package deploy_test
 
 import (
@@ -20,14 +19,13 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// TestTheExamplesHaveTheRoomThatTheDoctorAsksFor holds every limit of the examples to the default configuration, which
-// pawl setup leaves as it is.
-func TestTheExamplesHaveTheRoomThatTheDoctorAsksFor(t *testing.T) {
+// The default configuration, which pawl setup keeps, determines the required resources.
+func TestExamplesHaveTheResourcesThatDoctorRequires(t *testing.T) {
 	need := doctor.RoomFor(config.Default())
 	atLeast := func(what, limit string, least config.Bytes) {
 		t.Helper()
 		if !strings.HasSuffix(limit, "i") {
-			limit = strings.TrimSuffix(limit, "g") + "Gi" // 18g of a compose file is 18 GiB
+			limit = strings.TrimSuffix(limit, "g") + "Gi" // a compose file's 18g means 18 GiB
 		}
 		if got, err := humanize.ParseBytes(limit); err != nil || config.Bytes(got) < least {
 			t.Errorf("%s is %s, want at least %s: %v", what, limit, least, err)
@@ -67,12 +65,12 @@ func TestTheExamplesHaveTheRoomThatTheDoctorAsksFor(t *testing.T) {
 		}
 	}
 	if unit["Delegate"] != "yes" || unit["EnvironmentFile"] != "-/etc/pawl.env" {
-		t.Errorf("the unit delegates %q and reads %q", unit["Delegate"], unit["EnvironmentFile"])
+		t.Errorf("Delegate=%q and EnvironmentFile=%q, want yes and -/etc/pawl.env", unit["Delegate"], unit["EnvironmentFile"])
 	}
 }
 
-// TestTheExamplesNameOneRelease compares the version in the examples and pages with the chart's.
-func TestTheExamplesNameOneRelease(t *testing.T) {
+// The examples and pages must name the chart's version.
+func TestExamplesNameOneRelease(t *testing.T) {
 	var chart struct{ Version string }
 	decode(t, "helm/pawl/Chart.yaml", &chart)
 	for _, name := range []string{"compose.yml", "kubernetes/pawl.yaml", "README.md", "../../docs/install.md"} {
@@ -104,11 +102,11 @@ func decode(t *testing.T, name string, to any) {
 	}
 }
 
-// The unit is read by systemd's own validator; the program and the user, which it looks for, are ones that are there.
-func TestTheUnitIsValid(t *testing.T) {
+// systemd's own validator reads the unit. It needs an existing program and user, so the test replaces Pawl's.
+func TestSystemdUnitIsValid(t *testing.T) {
 	verify := needs.Program(t, "systemd-analyze")
 	unit := read(t, "pawl.service")
-	there := strings.NewReplacer("/usr/local/bin/pawl ", "/bin/true ", "User=pawl", "User=root").Replace(unit)
+	testable := strings.NewReplacer("/usr/local/bin/pawl ", "/bin/true ", "User=pawl", "User=root").Replace(unit)
 	try := func(text string) (string, error) {
 		path := filepath.Join(t.TempDir(), "pawl.service")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -116,14 +114,14 @@ func TestTheUnitIsValid(t *testing.T) {
 		}
 		out, err := exec.Command(verify, "verify", "--man=no", path).CombinedOutput()
 		if strings.Contains(string(out), "pawl.service:") && err == nil {
-			err = errors.New("it complains")
+			err = errors.New("systemd-analyze reports a problem")
 		}
 		return string(out), err
 	}
-	if out, err := try(there); err != nil {
+	if out, err := try(testable); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err := try(strings.Replace(there, "KillMode=mixed", "KillMode=gently", 1)); err == nil {
-		t.Errorf("a wrong unit is accepted:\n%s", out)
+	if out, err := try(strings.Replace(testable, "KillMode=mixed", "KillMode=gently", 1)); err == nil {
+		t.Errorf("an invalid unit is accepted:\n%s", out)
 	}
 }

@@ -15,12 +15,12 @@ import (
 const plain = "../kubernetes/pawl.yaml"
 
 var (
-	update = flag.Bool("update", false, "write kubernetes/pawl.yaml anew")
+	update = flag.Bool("update", false, "write kubernetes/pawl.yaml")
 	chart  string
 )
 
 func init() {
-	flag.StringVar(&chart, "chart", "../helm/pawl", "the folder of the chart to try, such as that of a release's package")
+	flag.StringVar(&chart, "chart", "../helm/pawl", "the chart's folder, such as the one in a release's package")
 }
 
 // version is the release that the chart belongs to.
@@ -53,7 +53,7 @@ func template(t *testing.T, values map[string]any) string {
 	return text
 }
 
-func TestThePlainManifestsAreThoseOfTheChart(t *testing.T) {
+func TestPlainManifestsMatchTheChart(t *testing.T) {
 	want := "# Made from ../helm/pawl by go test -C config/deploy/validate . -update: its objects with the default values.\n" + template(t, nil)
 	if *update {
 		if err := os.WriteFile(plain, []byte(want), 0o644); err != nil {
@@ -61,33 +61,33 @@ func TestThePlainManifestsAreThoseOfTheChart(t *testing.T) {
 		}
 	}
 	if read(t, plain) != want {
-		t.Errorf("%s is not what the chart makes; go test -C config/deploy/validate . -update writes it anew", plain)
+		t.Errorf("%s differs from the chart's output; go test -C config/deploy/validate . -update writes it", plain)
 	}
 }
 
-func TestTheChartTakesEveryValue(t *testing.T) {
+func TestChartUsesEveryValue(t *testing.T) {
 	few := manifests(t, nil)
 	all := manifests(t, everything)
 	if few.ingress != nil || all.ingress == nil || all.ingress.Spec.Rules[0].Host != "pawl.example.com" || all.ingress.Annotations["a"] != "b" || *all.ingress.Spec.IngressClassName != "traefik" {
-		t.Errorf("ingress %v and %v", few.ingress, all.ingress)
+		t.Errorf("ingress %v with the defaults and %v with all values", few.ingress, all.ingress)
 	}
 	pod := all.set.Spec.Template.Spec
 	if *all.set.Spec.Replicas != 3 || pod.HostUsers != nil || pod.Containers[0].SecurityContext.ProcMount != nil || len(pod.Containers[0].Env) != 2 ||
 		pod.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name != "other" || pod.Volumes[0].Secret.SecretName != "other" || pod.Containers[0].Resources.Limits.Memory().String() != "4Gi" {
-		t.Errorf("%+v", all.set.Spec)
+		t.Errorf("the stateful set %+v lacks a value", all.set.Spec)
 	}
 	if claim := all.set.Spec.VolumeClaimTemplates[0].Spec; *claim.StorageClassName != "fast" || claim.Resources.Requests.Storage().String() != "1Ti" {
-		t.Errorf("%+v", claim)
+		t.Errorf("volume claim %+v, want 1Ti of the class fast", claim)
 	}
 	if to := all.network.Spec.Egress[1]; to.To[0].IPBlock.CIDR != "10.1.2.3/32" || to.Ports[0].Port.IntValue() != 5432 {
-		t.Errorf("%+v", to)
+		t.Errorf("egress %+v, want 10.1.2.3/32 at port 5432", to)
 	}
 	if image(all.set) != "registry.example.com/own:1" {
-		t.Errorf("the image is %s", image(all.set))
+		t.Errorf("the image is %s, want registry.example.com/own:1", image(all.set))
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil || !slices.Equal(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(everything))) {
-		t.Errorf("values.yaml has other values than are tried: %v %v", values, err)
+		t.Errorf("values.yaml has other values than this test sets: %v %v", values, err)
 	}
 }
 
@@ -113,16 +113,16 @@ func TestEveryAgentOfTheImageCanBeInstalled(t *testing.T) {
 	}
 }
 
-func TestTheChartRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestChartRefusesUnknownValues(t *testing.T) {
 	for name, values := range map[string]map[string]any{
-		"an agent without an image": {"agent": "cobol"}, "a value nobody reads": {"replica": 3}, "a word for a number": {"replicas": "three"},
-		"a value nobody reads below": {"ingress": map[string]any{"hosts": "a"}}, "another sandbox": {"sandbox": "gvisor"}, "no secret": {"secret": ""}, "a variable of no name": {"env": []any{"A-B"}},
+		"an agent without an image": {"agent": "cobol"}, "an unknown value": {"replica": 3}, "text instead of a number": {"replicas": "three"},
+		"an unknown nested value": {"ingress": map[string]any{"hosts": "a"}}, "an unknown sandbox": {"sandbox": "gvisor"}, "no secret": {"secret": ""}, "an invalid variable name": {"env": []any{"A-B"}},
 	} {
 		if err := Lint(chart, values); err == nil {
-			t.Errorf("%s was accepted by lint", name)
+			t.Errorf("helm lint accepts %s", name)
 		}
 		if _, _, err := Template(chart, values); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("helm template accepts %s", name)
 		}
 	}
 }

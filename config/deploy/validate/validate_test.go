@@ -21,7 +21,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func TestTheComposeFileIsValid(t *testing.T) {
+func TestComposeFileIsValid(t *testing.T) {
 	p, err := Compose(t.Context(), "..", []byte(read(t, "../compose.yml")), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestTheComposeFileIsValid(t *testing.T) {
 		t.Errorf("health check %v, stop_grace_period %v; Pawl needs up to 30 s", pawl.HealthCheck, grace)
 	}
 	if len(pawl.Volumes) != 1 || pawl.Volumes[0].Target != "/data" || pawl.Image != "ghcr.io/pawlbot/pawl:"+version(t)+"-codex" {
-		t.Errorf("%s with %v", pawl.Image, pawl.Volumes)
+		t.Errorf("image %s with volumes %v, want one volume at /data", pawl.Image, pawl.Volumes)
 	}
 	for _, name := range agents(t)[1:] {
 		p, err := Compose(t.Context(), "..", []byte(read(t, "../compose.yml")), map[string]string{"PAWL_TAG": "1.2.3-" + name})
@@ -40,22 +40,22 @@ func TestTheComposeFileIsValid(t *testing.T) {
 		}
 	}
 	for _, vendor := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} {
-		if _, there := pawl.Environment[vendor]; !there {
+		if _, ok := pawl.Environment[vendor]; !ok {
 			t.Errorf("%s does not reach the server", vendor)
 		}
 	}
 }
 
-func TestAWrongComposeFileIsRefused(t *testing.T) {
+func TestInvalidComposeFilesAreRefused(t *testing.T) {
 	good := read(t, "../compose.yml")
 	for name, c := range map[string][2]string{
-		"an unknown field":       {"restart: unless-stopped", "restarts: unless-stopped"},
-		"an unknown top level":   {"volumes:\n  data:", "volumen:\n  data:"},
-		"a wrong type":           {"pids_limit: 9216", "pids_limit: [9216]"},
-		"a word for a number":    {"retries: 3", "retries: often"},
-		"a volume nobody made":   {"- data:/data", "- date:/data"},
-		"a duration of no unit":  {"interval: 30s", "interval: 30 seconds"},
-		"an unknown field below": {"start_period: 20s", "start_time: 20s"},
+		"an unknown field":         {"restart: unless-stopped", "restarts: unless-stopped"},
+		"an unknown top-level key": {"volumes:\n  data:", "volumen:\n  data:"},
+		"a wrong type":             {"pids_limit: 9216", "pids_limit: [9216]"},
+		"text instead of a number": {"retries: 3", "retries: often"},
+		"an undeclared volume":     {"- data:/data", "- date:/data"},
+		"an unknown unit of time":  {"interval: 30s", "interval: 30 seconds"},
+		"an unknown nested field":  {"start_period: 20s", "start_time: 20s"},
 	} {
 		bad := strings.Replace(good, c[0], c[1], 1)
 		if bad == good {
@@ -96,7 +96,7 @@ func manifests(t *testing.T, values map[string]any) (c cluster) {
 		case *networkingv1.NetworkPolicy:
 			c.network = o
 		default:
-			t.Errorf("nobody expects a %T", o)
+			t.Errorf("unexpected object %T", o)
 		}
 		if meta, ok := o.(interface{ GetNamespace() string }); !ok || meta.GetNamespace() != release {
 			t.Errorf("%T is in another namespace", o)
@@ -105,7 +105,7 @@ func manifests(t *testing.T, values map[string]any) (c cluster) {
 	return c
 }
 
-func TestTheManifestsFitTogether(t *testing.T) {
+func TestManifestsFitTogether(t *testing.T) {
 	c := manifests(t, map[string]any{"ingress": map[string]any{"host": "pawl.example.com"}})
 	spec := c.set.Spec.Template.Spec
 	pawl := spec.Containers[0]
@@ -124,19 +124,19 @@ func TestTheManifestsFitTogether(t *testing.T) {
 		t.Errorf("service %s, %d replicas", c.set.Spec.ServiceName, *c.set.Spec.Replicas)
 	}
 	if pause := pawl.Lifecycle.PreStop.Sleep.Seconds; pause < 5 || *spec.TerminationGracePeriodSeconds <= pause+30 {
-		t.Errorf("%d s to end, of which %d pass before the server is told; it needs up to 30", *spec.TerminationGracePeriodSeconds, pause)
+		t.Errorf("the pod gets %d s to end, %d of them before the server's SIGTERM; the server needs up to 30", *spec.TerminationGracePeriodSeconds, pause)
 	}
 	if c.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
-		t.Error("a new version is started beside the old one, whose database it migrates")
+		t.Error("the update strategy is not OnDelete: a new version would migrate the old version's database")
 	}
 	if p := pawl.StartupProbe; p.FailureThreshold*p.PeriodSeconds < 600 {
-		t.Errorf("a migration that takes longer than %d s is killed", p.FailureThreshold*p.PeriodSeconds)
+		t.Errorf("the startup probe ends a migration after %d s, want at least 600", p.FailureThreshold*p.PeriodSeconds)
 	}
 	if got := c.budget.Spec.Selector.MatchLabels["app.kubernetes.io/name"]; got != labels["app.kubernetes.io/name"] || c.budget.Spec.MaxUnavailable.IntValue() != 1 {
-		t.Errorf("the budget is for %q", got)
+		t.Errorf("the disruption budget selects %q", got)
 	}
 	if !strings.Contains(pawl.ReadinessProbe.Exec.Command[2], "GET /readyz ") || pawl.LivenessProbe.HTTPGet.Path != "/healthz" {
-		t.Error("a probe asks the wrong page")
+		t.Error("a probe requests the wrong path")
 	}
 	volumes := map[string]bool{c.set.Spec.VolumeClaimTemplates[0].Name: true}
 	for _, v := range spec.Volumes {
@@ -144,7 +144,7 @@ func TestTheManifestsFitTogether(t *testing.T) {
 	}
 	for _, m := range pawl.VolumeMounts {
 		if !volumes[m.Name] {
-			t.Errorf("nobody makes volume %s", m.Name)
+			t.Errorf("volume %s is not defined", m.Name)
 		}
 	}
 	to := c.ingress.Spec.Rules[0].HTTP.Paths[0].Backend.Service
@@ -153,12 +153,12 @@ func TestTheManifestsFitTogether(t *testing.T) {
 	}
 }
 
-func TestNoPodIsPrivilegedAndTheSandboxCanWork(t *testing.T) {
+func TestPodIsUnprivilegedAndItsSandboxWorks(t *testing.T) {
 	spec := manifests(t, nil).set.Spec.Template.Spec
 	pod, pawl := spec.SecurityContext, spec.Containers[0].SecurityContext
 	if *pawl.Privileged || *pawl.AllowPrivilegeEscalation || !*pawl.ReadOnlyRootFilesystem || !*pod.RunAsNonRoot ||
 		len(pawl.Capabilities.Add) > 0 || pawl.Capabilities.Drop[0] != "ALL" || *spec.AutomountServiceAccountToken {
-		t.Errorf("pod %+v, container %+v", pod, pawl)
+		t.Errorf("pod %+v and container %+v have privileges", pod, pawl)
 	}
 	if pod.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined || pod.AppArmorProfile.Type != corev1.AppArmorProfileTypeUnconfined ||
 		*pawl.ProcMount != corev1.UnmaskedProcMount || *spec.HostUsers {
@@ -170,16 +170,16 @@ func TestAgentsReachTheInternetAndNotTheCluster(t *testing.T) {
 	c := manifests(t, nil)
 	policy := c.network.Spec
 	if len(policy.PolicyTypes) != 2 || policy.PodSelector.MatchLabels["app.kubernetes.io/name"] != c.set.Spec.Template.Labels["app.kubernetes.io/name"] {
-		t.Errorf("the policy is one of %v for %v", policy.PolicyTypes, policy.PodSelector)
+		t.Errorf("policy types %v for the pods %v", policy.PolicyTypes, policy.PodSelector)
 	}
 	for _, rule := range policy.Ingress {
 		if len(rule.From) == 0 || len(rule.Ports) == 0 {
-			t.Errorf("anybody may come in by %+v", rule)
+			t.Errorf("the ingress rule %+v has no source or no port", rule)
 		}
 	}
 	for _, rule := range policy.Egress {
 		if len(rule.To) == 0 || len(rule.Ports) == 0 {
-			t.Errorf("everything may be reached by %+v", rule)
+			t.Errorf("the egress rule %+v has no destination or no port", rule)
 		}
 		for _, to := range rule.To {
 			if to.IPBlock == nil || to.IPBlock.CIDR != "0.0.0.0/0" {
@@ -187,26 +187,26 @@ func TestAgentsReachTheInternetAndNotTheCluster(t *testing.T) {
 			}
 			for _, private := range []string{"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"} {
 				if !slices.Contains(to.IPBlock.Except, private) {
-					t.Errorf("%s may be reached", private)
+					t.Errorf("agents can reach %s", private)
 				}
 			}
 		}
 	}
 }
 
-func TestAWrongManifestIsRefused(t *testing.T) {
+func TestInvalidManifestsAreRefused(t *testing.T) {
 	good := read(t, plain)
 	for name, c := range map[string][2]string{
-		"an unknown field":      {"  replicas: 1", "  replica: 1"},
-		"a field one too deep":  {"            privileged: false", "            nested: {privileged: false}"},
-		"a word for a number":   {"replicas: 1", "replicas: three"},
-		"a number for a word":   {"serviceName: pawl-nodes", "serviceName: 7"},
-		"a list for an object":  {"matchLabels: {app.kubernetes.io/name: pawl, app.kubernetes.io/instance: pawl}", "matchLabels: [pawl]"},
-		"a field twice":         {"  replicas: 1", "  replicas: 1\n  replicas: 4"},
-		"an unknown kind":       {"kind: StatefulSet", "kind: StatefullSet"},
-		"a version long gone":   {"apiVersion: apps/v1", "apiVersion: apps/v1beta9"},
-		"an amount of no unit":  {`"memory":"2Gi"`, `"memory":"2 GB"`},
-		"another letter's case": {"readOnlyRootFilesystem", "readonlyRootFilesystem"},
+		"an unknown field":               {"  replicas: 1", "  replica: 1"},
+		"a field nested too deep":        {"            privileged: false", "            nested: {privileged: false}"},
+		"text instead of a number":       {"replicas: 1", "replicas: three"},
+		"a number instead of text":       {"serviceName: pawl-nodes", "serviceName: 7"},
+		"a list instead of an object":    {"matchLabels: {app.kubernetes.io/name: pawl, app.kubernetes.io/instance: pawl}", "matchLabels: [pawl]"},
+		"a repeated field":               {"  replicas: 1", "  replicas: 1\n  replicas: 4"},
+		"an unknown kind":                {"kind: StatefulSet", "kind: StatefullSet"},
+		"a removed API version":          {"apiVersion: apps/v1", "apiVersion: apps/v1beta9"},
+		"an amount with an unknown unit": {`"memory":"2Gi"`, `"memory":"2 GB"`},
+		"a field in the wrong case":      {"readOnlyRootFilesystem", "readonlyRootFilesystem"},
 	} {
 		bad := strings.Replace(good, c[0], c[1], 1)
 		if bad == good {
