@@ -52,7 +52,7 @@ func arrows() map[string][]string {
 		"internal/testtool": {"policy", "config", "internal/testreport", "internal/render", "internal/sandbox"},
 		"internal/doctor": {
 			"solver", "solver/attempt", "solver/thread", "policy", "config",
-			"internal/agent", "internal/forge", "internal/gateway", "internal/git", "internal/render", "internal/sandbox",
+			"internal/agent", "internal/cluster", "internal/forge", "internal/gateway", "internal/git", "internal/render", "internal/sandbox",
 			"internal/server", "internal/setup", "internal/store", "internal/wait", "internal/web",
 		},
 		"internal/server": {
@@ -61,7 +61,7 @@ func arrows() map[string][]string {
 			"internal/commands", "internal/queue", "internal/sandbox", "internal/store", "internal/wait", "internal/web", "internal/panics",
 		},
 		"internal/status": {
-			"internal/checkrun", "internal/ground", "internal/render", "internal/server", "internal/store",
+			"internal/checkrun", "internal/cluster", "internal/ground", "internal/render", "internal/server", "internal/store",
 			"solver", "solver/attempt", "solver/thread", "policy", "config",
 		},
 		"internal/store/postgres": {"solver/thread", "policy", "internal/wait"},

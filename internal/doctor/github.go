@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/server"
@@ -71,7 +72,7 @@ func (e *exam) clock(ctx context.Context) []Finding {
 
 // clocks compares this machine's clock with the database's and, if known, GitHub's.
 func clocks(database, github time.Duration, known bool) []Finding {
-	err := errors.Join(server.CompareClocks("the database's", database), server.CompareClocks("GitHub's", github))
+	err := errors.Join(cluster.CompareClocks("the database's", database), cluster.CompareClocks("GitHub's", github))
 	if err != nil {
 		return failed(err.Error(), "a server with this clock starts no work")
 	}

@@ -30,11 +30,10 @@ const skippedSweeps = 2
 
 func (s *Server) sweep() func(context.Context) error {
 	out, last := 0, s.store.Now()
-	clock := &clockWatch{Server: s}
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, sweepTime)
 		defer cancel()
-		if err := clock.look(ctx); err != nil {
+		if err := s.clock.Look(ctx); err != nil {
 			return err
 		}
 		now := s.store.Now()
@@ -66,7 +65,7 @@ func (s *Server) sweep() func(context.Context) error {
 func (s *Server) clean(ctx context.Context) {
 	duty := cluster.NewDuty(s.store, "clean", s.solver.Env.Node, cleanInterval)
 	for next := time.Now(); ; {
-		if s.clockTrouble() == nil {
+		if s.clock.Trouble() == nil {
 			if !time.Now().Before(next) {
 				next = time.Now().Add(cleanInterval)
 				s.cleanFolders(ctx)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -27,7 +28,7 @@ func TestHangingSweepTimesOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		n := &Server{store: s, githubClock: func() (time.Duration, bool) { return 0, false }}
+		n := &Server{store: s, clock: clockAhead(s, 0)}
 		if err := n.sweep()(context.WithoutCancel(t.Context())); err == nil || time.Since(began) != sweepTime {
 			t.Errorf("ended with %v after %s, want an error after %s", err, time.Since(began), sweepTime)
 		}
@@ -43,9 +44,14 @@ func TestHangingSweepTimesOut(t *testing.T) {
 	})
 }
 
+// clockAhead returns a clock that is ahead of GitHub's.
+func clockAhead(s *store.Store, ahead time.Duration) *cluster.Clock {
+	return &cluster.Clock{Store: s, GitHub: func() (time.Duration, bool) { return ahead, true }}
+}
+
 func TestServerWithWrongClockRemovesNothing(t *testing.T) {
 	t.Parallel()
-	for ahead, want := range map[time.Duration]int{0: 0, 2 * maxSkew: 1, -2 * maxSkew: 1} {
+	for ahead, want := range map[time.Duration]int{0: 0, 2 * time.Minute: 1, -2 * time.Minute: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 			if err != nil {
@@ -59,10 +65,10 @@ func TestServerWithWrongClockRemovesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := &Server{
-				store:       s,
-				solver:      &solver.Solver{Env: attempt.Env{Store: s, Now: time.Now, Node: "node", Config: config.Default()}},
-				data:        &dataFolder{dir: t.TempDir()},
-				githubClock: func() (time.Duration, bool) { return ahead, true },
+				store:  s,
+				solver: &solver.Solver{Env: attempt.Env{Store: s, Now: time.Now, Node: "node", Config: config.Default()}},
+				data:   &dataFolder{dir: t.TempDir()},
+				clock:  clockAhead(s, ahead),
 			}
 			ctx, stop := context.WithTimeout(t.Context(), askDuty/2)
 			defer stop()
@@ -93,7 +99,7 @@ func TestSweepSparesLeasesAfterDatabaseOutage(t *testing.T) {
 		issue := thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 		_, err = s.Acquire(t.Context(), issue, "another")
 		must(err)
-		n := &Server{store: s, githubClock: func() (time.Duration, bool) { return 0, false }}
+		n := &Server{store: s, clock: clockAhead(s, 0)}
 		sweep := n.sweep()
 		taken, err := s.DB().Conn(t.Context())
 		must(err)
@@ -126,7 +132,7 @@ func TestSweepSparesLeasesAfterSleep(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: 1}, "another"); err != nil {
 		t.Fatal(err)
 	}
-	sweep := (&Server{store: s, githubClock: func() (time.Duration, bool) { return 0, false }}).sweep()
+	sweep := (&Server{store: s, clock: clockAhead(s, 0)}).sweep()
 	slept = 8 * time.Hour
 	for turn := range skippedSweeps + 1 {
 		if err := sweep(t.Context()); err != nil {

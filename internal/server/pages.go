@@ -69,6 +69,13 @@ func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Co
 	return nil
 }
 
+func (s *Server) agreed(context.Context) error {
+	if err := s.clock.Trouble(); err != nil {
+		return fmt.Errorf("nothing is claimed: %w", err)
+	}
+	return nil
+}
+
 func detail(name string, run func(ctx context.Context) error) web.Detail {
 	return web.Detail{Name: name, Run: func(ctx context.Context) (bool, string) {
 		if err := run(ctx); err != nil {

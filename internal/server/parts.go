@@ -58,7 +58,7 @@ func (s *Server) open(ctx context.Context) error {
 	if s.forge, err = forge.New(reach); err != nil {
 		return err
 	}
-	s.githubClock = s.forge.Clock.Offset
+	s.clock = &cluster.Clock{Store: s.store, GitHub: s.forge.Clock.Offset, Node: node, Log: s.log}
 	s.solver = &solver.Solver{
 		Env: attempt.Env{
 			Store:    s.store,
@@ -106,7 +106,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 		HandleDelivery: h.Deliver,
 		Step:           s.solver.Work,
 		Sweep:          s.sweep(),
-		Halted:         s.clockTrouble,
+		Halted:         s.clock.Trouble,
 		Logger:         slog.New(zerolog.NewSlogHandler(s.log.Level(max(s.log.GetLevel(), zerolog.WarnLevel)))),
 	})
 	s.store.UseQueue(s.queue)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/queue"
@@ -67,9 +68,9 @@ type Server struct {
 	pagesHTTP     *http.Server
 	data          *dataFolder
 	github        *githubHealth
-	githubClock   func() (ahead time.Duration, known bool) // this machine's clock minus GitHub's
-	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil if unknown
-	leftWork      []thread.ID                              // killed servers' unfinished threads
+	clock         *cluster.Clock
+	hookRanges    atomic.Pointer[[]netip.Prefix] // nil if unknown
+	leftWork      []thread.ID                    // killed servers' unfinished threads
 	panicked      panicked
 	background    sync.WaitGroup // ends with stop
 	stop          context.CancelFunc

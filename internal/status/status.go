@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/cluster"
 	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/server"
@@ -55,7 +56,7 @@ type Report struct {
 	Layers     []Layer               `json:"layers"`  // setup layers of servers in this data directory
 	Images     []Layer               `json:"images"`  // unpacked images of servers in this data directory
 	Servers    []server.InForce      `json:"servers"` // running here in this data directory
-	Clocks     []server.WrongClock   `json:"wrong_clocks"`
+	Clocks     []cluster.WrongClock  `json:"wrong_clocks"`
 
 	now time.Time
 }
@@ -224,7 +225,7 @@ func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.St
 	cooldowns, noCooldowns := db.Cooldowns(ctx, "")
 	deliveries, noDeliveries := db.UnhandledDeliveries(ctx, maxDeliveries)
 	used, noUse := db.UsedByRepo(ctx, r.now.Add(-policy.Day))
-	clocks, noClocks := server.WrongClocks(ctx, db)
+	clocks, noClocks := cluster.WrongClocks(ctx, db)
 	if err := cmp.Or(noBreakers, noMeters, noCooldowns, noDeliveries, noUse, noClocks); err != nil {
 		return err
 	}
