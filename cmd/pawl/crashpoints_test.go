@@ -140,7 +140,7 @@ func (l *lives) awaitIdle(what string, within time.Duration, cond func(map[strin
 		}
 		before = now
 		if time.Now().After(deadline) {
-			l.T.Fatalf("%s did not happen; died at %v\n%s", what, l.Died(), l.Standing())
+			l.T.Fatalf("%s did not happen; died at %v\n%s", what, l.Died(), l.StatusOutput())
 		}
 	}
 }

@@ -344,8 +344,8 @@ func (s *seat) did(err error) {
 	s.sent++
 }
 
-// says writes a comment and returns the comment's id.
-func (s *seat) says(on int, who, text string) int64 {
+// comments writes a comment and returns the comment's id.
+func (s *seat) comments(on int, who, text string) int64 {
 	s.t.Helper()
 	id, err := s.World.Comment(s.repo, on, who, text)
 	s.did(err)

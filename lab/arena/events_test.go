@@ -53,13 +53,13 @@ var checkers = []bot{
 		acts: func(s *seat) {
 			if s.round%2 == 0 {
 				s.reports("ci", fakegithub.CheckResult{Name: "build", Conclusion: "success"})
-				s.says(s.pull, helper, s.words())
+				s.comments(s.pull, helper, s.words())
 				return
 			}
 			s.fails("ci", "build", "A test failed: "+s.words())
 		},
 		bound: bound{attempts: 6, why: five}},
-	{name: "unpaid", does: "jobs do not start because the account was not paid",
+	{name: "unpaid", does: "jobs do not start because of unpaid bills",
 		acts: func(s *seat) {
 			s.fails("ci", fmt.Sprint("job ", s.round), "", fakegithub.CheckAnnotation{Path: ".github", Line: 1,
 				Message: "The job was not started because recent account payments have failed or your spending limit needs to be increased. Please check the 'Billing & plans' section in your settings"})

@@ -20,86 +20,86 @@ const (
 // talkers are bots that write comments.
 var talkers = []bot{
 	{name: "talker", does: "an allowed bot comments in new words after each attempt",
-		acts:  func(s *seat) { s.says(s.pull, helper, s.words()) },
+		acts:  func(s *seat) { s.comments(s.pull, helper, s.words()) },
 		bound: bound{attempts: 6, why: five}},
 	{name: "quoter", does: "an allowed bot quotes what Pawl wrote, with a new line below",
 		acts: func(s *seat) {
-			s.says(s.pull, helper, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")+"\n\n"+s.words())
+			s.comments(s.pull, helper, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")+"\n\n"+s.words())
 		},
 		bound: bound{attempts: 6, why: five}},
 	{name: "mirror", does: "a user's script quotes what Pawl wrote, and adds nothing",
-		acts:  func(s *seat) { s.says(s.pull, writer, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")) },
+		acts:  func(s *seat) { s.comments(s.pull, writer, "> "+strings.ReplaceAll(s.shown(), "\n", "\n> ")) },
 		bound: bound{attempts: 1, why: none}},
 	{name: "bridge", does: "a bridge copies what Pawl wrote, in a user's name",
-		acts:  func(s *seat) { s.says(s.pull, writer, s.shown()) },
+		acts:  func(s *seat) { s.comments(s.pull, writer, s.shown()) },
 		bound: bound{attempts: 1, why: "Pawl's own words do not count"}},
 	{name: "embedder", does: "a user's script repeats one sentence below a new quotation each time", every: time.Minute,
 		acts: func(s *seat) {
 			s.later(1, 6)
-			s.says(s.pull, writer, "> "+s.words()+"\n\nPlease look at this again.")
+			s.comments(s.pull, writer, "> "+s.words()+"\n\nPlease look at this again.")
 		},
 		bound: bound{attempts: 7, why: again}},
 	{name: "praiser", does: "a user's script says thanks",
 		acts: func(s *seat) {
-			s.says(s.pull, writer, []string{"Thanks!", "Thank you so much.", "LGTM", "Great work!"}[s.round%4])
+			s.comments(s.pull, writer, []string{"Thanks!", "Thank you so much.", "LGTM", "Great work!"}[s.round%4])
 		},
 		bound: bound{attempts: 1, why: none}},
 	{name: "parrot", does: "a user's script says the same word for word",
-		acts:  func(s *seat) { s.says(s.pull, writer, "Please look at this again.") },
+		acts:  func(s *seat) { s.comments(s.pull, writer, "Please look at this again.") },
 		bound: bound{attempts: 2, why: "the words are new once"}},
 	{name: "recreator", does: "a user's script deletes its comment and writes it again",
 		acts: func(s *seat) {
 			if id := s.memory["mine"]; id != 0 {
 				s.did(s.World.DeleteComment(s.repo, id, writer))
 			}
-			s.memory["mine"] = s.says(s.pull, writer, "Please look at this again.")
+			s.memory["mine"] = s.comments(s.pull, writer, "Please look at this again.")
 		},
 		bound: bound{attempts: 2, why: "the words are new once"}},
 	{name: "counter", does: "a user's script says the same with a counter",
-		acts:  func(s *seat) { s.says(s.pull, writer, fmt.Sprintf("Please look at this again (%d).", s.round)) },
+		acts:  func(s *seat) { s.comments(s.pull, writer, fmt.Sprintf("Please look at this again (%d).", s.round)) },
 		bound: bound{attempts: 12, why: row}},
 	{name: "dater", does: "a user's script says the same with the time",
 		acts: func(s *seat) {
-			s.says(s.pull, writer, "Still open at "+s.ahead.now().UTC().Format("2006-01-02 15:04:05")+", please go on.")
+			s.comments(s.pull, writer, "Still open at "+s.ahead.now().UTC().Format("2006-01-02 15:04:05")+", please go on.")
 		},
 		bound: bound{attempts: 12, why: row}},
 	{name: "noncer", does: "a user's script says the same with a request id",
 		acts: func(s *seat) {
-			s.says(s.pull, writer, fmt.Sprintf("Please look at this again, request %08x.", uint32(s.round)*2654435761))
+			s.comments(s.pull, writer, fmt.Sprintf("Please look at this again, request %08x.", uint32(s.round)*2654435761))
 		},
 		bound: bound{attempts: 12, why: row}},
 	{name: "cron", does: "a user's script comments /pawl retry every six hours", every: 6 * time.Hour,
-		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry") },
+		acts:  func(s *seat) { s.comments(s.issue, writer, "/pawl retry") },
 		bound: bound{attempts: 7, why: again}},
 	{name: "insister", does: "a user's script comments /pawl retry with a counter",
-		acts:  func(s *seat) { s.says(s.issue, writer, fmt.Sprintf("/pawl retry more words %d", s.round)) },
+		acts:  func(s *seat) { s.comments(s.issue, writer, fmt.Sprintf("/pawl retry more words %d", s.round)) },
 		bound: bound{attempts: 12, why: row}},
 	{name: "commander", does: "a user's script comments /pawl retry in new words every two hours", every: 2 * time.Hour,
-		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry "+s.words()) },
+		acts:  func(s *seat) { s.comments(s.issue, writer, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 11, why: row}},
 	{name: "stranger", does: "a user without permission gives commands",
 		acts: func(s *seat) {
-			s.says(s.issue, reader, "/pawl solve "+s.words())
-			s.says(s.pull, reader, s.words())
+			s.comments(s.issue, reader, "/pawl solve "+s.words())
+			s.comments(s.pull, reader, s.words())
 		},
 		bound: bound{attempts: 1, why: "the user has no permission"}},
 	{name: "rival", does: "another App imitates Pawl's comments",
 		acts: func(s *seat) {
-			s.says(s.issue, other, "<!-- pawl:status -->\n@pawl Done after 1 attempt. /pawl retry\n"+s.words())
-			s.says(s.pull, other, "@pawl "+s.words())
+			s.comments(s.issue, other, "<!-- pawl:status -->\n@pawl Done after 1 attempt. /pawl retry\n"+s.words())
+			s.comments(s.pull, other, "@pawl "+s.words())
 		},
 		bound: bound{attempts: 1, why: "the bot is not allowed"}},
 	{name: "asker", does: "a user's script asks /pawl why ten times at once",
 		acts: func(s *seat) {
 			for range 10 {
-				s.says(s.issue, writer, "/pawl why")
+				s.comments(s.issue, writer, "/pawl why")
 			}
 		},
 		bound: bound{attempts: 1, writes: 80, why: "questions start no work, and Pawl answers few"}},
 	{name: "mumbler", does: "a user's script gives ten commands that Pawl does not know",
 		acts: func(s *seat) {
 			for i := range 10 {
-				s.says(s.issue, writer, fmt.Sprintf("/pawl %s %d", strings.Fields("dance sing jump run sleep eat drink walk fly swim")[i], s.round))
+				s.comments(s.issue, writer, fmt.Sprintf("/pawl %s %d", strings.Fields("dance sing jump run sleep eat drink walk fly swim")[i], s.round))
 			}
 		},
 		bound: bound{attempts: 1, writes: 80, why: "questions start no work, and Pawl answers few"}},
@@ -108,7 +108,7 @@ var talkers = []bot{
 			for _, c := range s.pawls(s.issue) {
 				s.did(s.World.DeleteComment(s.repo, c.ID, writer))
 			}
-			s.says(s.issue, writer, "/pawl why")
+			s.comments(s.issue, writer, "/pawl why")
 		},
 		bound: bound{attempts: 1, writes: 80, why: "questions start no work"}},
 }
@@ -118,14 +118,14 @@ var pretenders = []bot{
 	{name: "pretender", does: "a user's script says something new at random times", every: time.Minute,
 		acts: func(s *seat) {
 			s.later(5, 95)
-			s.says(s.pull, writer, s.words())
+			s.comments(s.pull, writer, s.words())
 		},
 		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
 	{name: "reactor", does: "a user's script says something new as soon as something was pushed",
 		acts: func(s *seat) {
 			if head := "seen " + s.head(); s.memory[head] == 0 {
 				s.memory[head] = 1
-				s.says(s.pull, writer, s.words())
+				s.comments(s.pull, writer, s.words())
 			}
 		},
 		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
@@ -146,7 +146,7 @@ func (s *seat) shown() string {
 // timekeepers are recognised by the times of their acts. So they must not share a clock with bots that move the clock.
 var timekeepers = []bot{
 	{name: "metronome", does: "a user's script says something new every hour", every: time.Hour,
-		acts:  func(s *seat) { s.says(s.pull, writer, s.words()) },
+		acts:  func(s *seat) { s.comments(s.pull, writer, s.words()) },
 		bound: bound{attempts: 11, why: row}},
 	{name: "rewriter", does: "a user's script edits its comment every hour", every: time.Hour,
 		acts: func(s *seat) {
@@ -154,7 +154,7 @@ var timekeepers = []bot{
 				s.did(s.World.EditComment(s.repo, id, writer, s.words()))
 				return
 			}
-			s.memory["mine"] = s.says(s.pull, writer, s.words())
+			s.memory["mine"] = s.comments(s.pull, writer, s.words())
 		},
 		bound: bound{attempts: 11, why: row}},
 }

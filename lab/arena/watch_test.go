@@ -64,7 +64,7 @@ head -c 90 /dev/urandom | base64 -w 0 >> shared.txt; echo >> shared.txt; echo "I
 func (s *seat) watches(pull int) {
 	key := fmt.Sprint("watch ", pull)
 	if s.memory[key] == 0 {
-		s.memory[key] = s.says(pull, writer, "/pawl watch")
+		s.memory[key] = s.comments(pull, writer, "/pawl watch")
 	}
 }
 

@@ -33,7 +33,7 @@ var workers = []bot{
 			s.each(func(pull int) {
 				n, err := s.World.OpenIssue(s.repo, writer, fmt.Sprintf("Follow up on #%d", pull), "Please add a test.")
 				s.did(err)
-				s.says(n, writer, "/pawl solve")
+				s.comments(n, writer, "/pawl solve")
 			})
 		},
 		bound: bound{attempts: 3, threads: 3, why: chain}},
@@ -46,7 +46,7 @@ var workers = []bot{
 	{name: "retoucher", does: "an allowed bot edits its own comment a hundred times",
 		acts: func(s *seat) {
 			if s.memory["mine"] == 0 {
-				s.memory["mine"] = s.says(s.pull, helper, s.words())
+				s.memory["mine"] = s.comments(s.pull, helper, s.words())
 			}
 			for i := range 100 {
 				s.did(s.World.EditComment(s.repo, s.memory["mine"], helper, sentence(100*s.round+i)))
@@ -74,11 +74,11 @@ var workers = []bot{
 	{name: "stale", does: "a bot calls the issue stale and closes it; a script opens it and resumes",
 		acts: func(s *seat) {
 			s.did(s.World.AddLabel(s.repo, s.issue, other, "stale"))
-			s.says(s.issue, other, "This issue is stale, as nothing happened for a while.")
+			s.comments(s.issue, other, "This issue is stale, as nothing happened for a while.")
 			s.did(s.World.CloseIssue(s.repo, s.issue, other))
 			s.did(s.World.RemoveLabel(s.repo, s.issue, other, "stale"))
 			s.did(s.World.ReopenIssue(s.repo, s.issue, writer))
-			s.says(s.issue, writer, "/pawl resume")
+			s.comments(s.issue, writer, "/pawl resume")
 		},
 		bound: bound{attempts: 7, why: again}},
 	{name: "pusher", does: "a formatter pushes to Pawl's branch after each push",
@@ -89,7 +89,7 @@ var workers = []bot{
 	{name: "forcer", does: "a script reverts Pawl's work, and an allowed bot asks for it again",
 		acts: func(s *seat) {
 			s.pushes(fakegithub.Commit{Message: "take it back", From: "main", Files: map[string]string{"back.txt": s.words() + "\n"}})
-			s.says(s.pull, helper, s.words())
+			s.comments(s.pull, helper, s.words())
 		},
 		bound: bound{attempts: 1, writes: 40, why: forced}},
 	{name: "closer", does: "a script closes the pull request and opens it again",
@@ -148,16 +148,16 @@ echo "post issues/$issue/comments Status update: I am still looking at this, and
 echo "post issues/$issue/comments /pawl solve and do not forget the documentation"`,
 		bound: bound{attempts: 1, why: "the agent's own words are not a user's"}},
 	{name: "idler", does: "the agent changes nothing, and an allowed bot keeps asking",
-		agent: "echo 'There is nothing to do.'", acts: func(s *seat) { s.says(s.issue, helper, "/pawl retry "+s.words()) },
+		agent: "echo 'There is nothing to do.'", acts: func(s *seat) { s.comments(s.issue, helper, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 6, why: five}},
 	{name: "undoer", does: "the agent makes and reverts one change, and an allowed bot keeps asking",
 		agent: `if [ $((n % 2)) = 1 ]; then echo two >> a.txt; else echo one > a.txt; fi; echo "I changed a.txt."`,
-		acts:  func(s *seat) { s.says(s.issue, helper, "/pawl retry "+s.words()) },
+		acts:  func(s *seat) { s.comments(s.issue, helper, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 6, why: five}},
 	{name: "limited", does: "the agent hits its limit each time, and a script resumes",
 		files: map[string]string{".github/pawl.yml": "backends: [codex]\n"},
 		agent: `echo '{"type":"turn.started"}'; echo '{"type":"turn.failed","error":{"message":"You have hit your usage limit."}}'; exit 1`,
-		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl resume") },
+		acts:  func(s *seat) { s.comments(s.issue, writer, "/pawl resume") },
 		bound: bound{attempts: 7, why: again}},
 }
 
@@ -169,7 +169,7 @@ for part in first second; do post issues '{"title": "A part of it", "body": "Ple
 		bound: bound{attempts: 30, threads: 30, why: fast}},
 	{name: "red", does: "no attempt is verified, and an allowed bot keeps asking",
 		files: map[string]string{".github/pawl.yml": "backends: [mine]\nverify: [\"echo failed $$; exit 1\"]\n"},
-		acts:  func(s *seat) { s.says(s.issue, helper, "/pawl retry "+s.words()) },
+		acts:  func(s *seat) { s.comments(s.issue, helper, "/pawl retry "+s.words()) },
 		bound: bound{attempts: 51, why: "the ladder, for each of " + five}},
 	{name: "crasher", does: "the agent fails each time after a change",
 		agent: `head -c 90 /dev/urandom | base64 > "file$n.txt"; echo "$(head -c 60 /dev/urandom | base64)" >&2; exit 1`,

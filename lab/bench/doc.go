@@ -14,6 +14,7 @@
 //	ratios.go    ratios             Pawl, compared with a dispatcher, Probot, HMAC and regexps
 //	steps.go     steps              steps per second on PostgreSQL
 //	takeover.go  takeover           the interruption after a kill
+//	warm.go      warm               attempts that begin where the repository's caches are
 //	scale.go     scale              5,000 repositories with 50,000 waiting threads
 //	ground.go    ground             attempts, compared with the same commands by hand
 //	walls.go     walls              a program's start with its own network

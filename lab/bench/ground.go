@@ -244,11 +244,11 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 
 // commandToEnd returns the time from the command to the attempt's end. It fails unless one attempt solved the issue.
 func commandToEnd(log []thread.Event) (time.Duration, error) {
-	var ordered, ended time.Time
+	var commanded, ended time.Time
 	for _, e := range log {
 		switch e.Kind {
 		case thread.KindFeedback:
-			ordered = e.At
+			commanded = e.At
 		case thread.KindAttemptEnded:
 			ended = e.At
 		}
@@ -258,12 +258,12 @@ func commandToEnd(log []thread.Event) (time.Duration, error) {
 		return 0, err
 	}
 	if len(state.Attempts) != 1 || state.Decision.Action != "done" {
-		return 0, fmt.Errorf("it was not solved in one attempt: %+v", state.Decision)
+		return 0, fmt.Errorf("the issue was not solved in one attempt: %+v", state.Decision)
 	}
 	for _, v := range state.Attempts[0].Receipt.Verify {
 		if !v.Passed {
 			return 0, fmt.Errorf("%s failed:\n%s", v.Command, v.Output)
 		}
 	}
-	return ended.Sub(ordered), nil
+	return ended.Sub(commanded), nil
 }

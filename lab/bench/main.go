@@ -81,11 +81,11 @@ func measureAll(ctx context.Context, only []string, out, progress io.Writer) (er
 		if err := os.Mkdir(own, 0o700); err != nil {
 			return err
 		}
-		more, say, err := s.measure(ctx, bin, own)
+		more, added, err := s.measure(ctx, bin, own)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		rows, notes = append(rows, more...), append(notes, say...)
+		rows, notes = append(rows, more...), append(notes, added...)
 	}
 	if len(rows) == 0 {
 		return fmt.Errorf("no section is called %q", only)

@@ -187,7 +187,7 @@ func firstByte(ctx context.Context, client *http.Client, url, token, body string
 	took := time.Since(began)
 	rest, err := io.ReadAll(resp.Body)
 	if err == nil && (resp.StatusCode != http.StatusOK || !strings.Contains(string(rest), "response.completed")) {
-		err = fmt.Errorf("answered %d: %.200s", resp.StatusCode, rest)
+		err = fmt.Errorf("status %d: %.200s", resp.StatusCode, rest)
 	}
 	return took, err
 }

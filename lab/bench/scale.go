@@ -35,7 +35,7 @@ const (
 	quietCallsAim = 60                  // limits an installation's requests in an hour without events
 )
 
-// scale is that installation on GitHub. Both databases are measured with it.
+// scale has the installation of this size on GitHub. Both databases are measured with it.
 type scale struct {
 	*bench
 	offset atomic.Int64 // added to all clocks except the server's, in nanoseconds

@@ -157,7 +157,7 @@ type postgres struct {
 	Server *exec.Cmd
 }
 
-// startPostgres starts the server of Debian's package. If it is not installed, why says so.
+// startPostgres starts the server of Debian's package. If it is not installed, why is the reason.
 func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if len(dirs) == 0 {
@@ -191,7 +191,7 @@ func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 			return p, "", db.Close()
 		}
 		if time.Since(began) > 30*time.Second || ctx.Err() != nil {
-			return nil, "", errors.Join(fmt.Errorf("PostgreSQL does not get ready: %w", err), p.stop())
+			return nil, "", errors.Join(fmt.Errorf("PostgreSQL is not ready after 30 s: %w", err), p.stop())
 		}
 	}
 }

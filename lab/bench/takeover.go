@@ -20,7 +20,7 @@ const (
 	// The aims include a process's start on SQLite, and two seconds without the killed node's lock on PostgreSQL.
 	sqliteAim   = time.Second
 	postgresAim = 5 * time.Second
-	// The lease takes 30 s and is renewed every 10 s; the sweep looks every 5 s.
+	// A lease lasts 30 s and is renewed every 10 s. Nodes sweep every 5 s.
 	silentAim = 35 * time.Second
 )
 
@@ -50,7 +50,7 @@ func measureTakeOver(ctx context.Context, bin, dir string) (rows []row, notes []
 	if pg != nil {
 		all = append(all,
 			measure{"server killed during an attempt, PostgreSQL with two nodes: from the kill", pg, syscall.SIGKILL, postgresAim},
-			measure{"server silent during an attempt, PostgreSQL with two nodes: from its last sign", pg, syscall.SIGSTOP, silentAim})
+			measure{"server silent during an attempt, PostgreSQL with two nodes: from the stop", pg, syscall.SIGSTOP, silentAim})
 	}
 	for _, m := range all {
 		own, err := os.MkdirTemp(dir, "takeover")

@@ -101,7 +101,7 @@ func warmStarts(ctx context.Context, bin, dir string, pg *postgres, prefer strin
 		}
 		nodes = append(nodes, n)
 	}
-	asked := map[thread.ID]time.Time{}
+	requested := map[thread.ID]time.Time{}
 	for range warmRounds {
 		for _, i := range rand.Perm(warmRepos) {
 			r.World.SetWebhookURL(nodes[rand.N(warmNodes)].URL("/api/github/hook"))
@@ -110,7 +110,7 @@ func warmStarts(ctx context.Context, bin, dir string, pg *postgres, prefer strin
 				return 0, nil, err
 			}
 			owner, name, _ := strings.Cut(repos[i], "/")
-			asked[thread.ID{Owner: owner, Name: name, Number: n}] = time.Now()
+			requested[thread.ID{Owner: owner, Name: name, Number: n}] = time.Now()
 			if _, err := r.World.Comment(repos[i], n, maintainer, "/pawl solve"); err != nil {
 				return 0, nil, err
 			}
@@ -121,7 +121,7 @@ func warmStarts(ctx context.Context, bin, dir string, pg *postgres, prefer strin
 		}
 	}
 	err = r.withStore(ctx, func(db *store.Store) error {
-		share, waits, err = judgeWarm(ctx, nodes[0], db, asked)
+		share, waits, err = judgeWarm(ctx, nodes[0], db, requested)
 		return err
 	})
 	return share, waits, err
@@ -129,11 +129,11 @@ func warmStarts(ctx context.Context, bin, dir string, pg *postgres, prefer strin
 
 // judgeWarm waits for the first attempt of each thread. It returns the share of attempts in a folder where an earlier
 // attempt of the repository began, and the times from command to attempt.
-func judgeWarm(ctx context.Context, r *bench, db *store.Store, asked map[thread.ID]time.Time) (share float64, waits []time.Duration, err error) {
+func judgeWarm(ctx context.Context, r *bench, db *store.Store, requested map[thread.ID]time.Time) (share float64, waits []time.Duration, err error) {
 	earliest := map[[2]string]time.Time{} // by repository and folder
 	var began []thread.Attempt
 	var repos []string
-	for t, at := range asked {
+	for t, at := range requested {
 		if _, err := r.begun(ctx, t, 1); err != nil {
 			return 0, nil, err
 		}

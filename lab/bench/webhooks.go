@@ -256,7 +256,7 @@ func (l load) send(conn net.Conn, answers *bufio.Reader, n int64) error {
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("a delivery was answered %s: %s", resp.Status, text)
+		return fmt.Errorf("a delivery got status %s: %s", resp.Status, text)
 	}
 	return nil
 }
@@ -279,11 +279,11 @@ func measureIgnored(ctx context.Context, bin, dir string) (rows []row, notes []s
 		if err := os.Mkdir(own, 0o700); err != nil {
 			return nil, nil, err
 		}
-		cost, asked, err := ignored(ctx, bin, own)
+		cost, requests, err := ignored(ctx, bin, own)
 		if err != nil {
 			return nil, nil, err
 		}
-		each, calls = append(each, cost), calls+asked
+		each, calls = append(each, cost), calls+requests
 	}
 	return []row{
 		{"processor time of one ignored webhook", fmt.Sprintf("%s / %s / %s", quantile(each, 0), quantile(each, 0.5), quantile(each, 1)),

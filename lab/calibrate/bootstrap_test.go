@@ -28,7 +28,7 @@ func TestCopiedPairsDoNotNarrowIntervals(t *testing.T) {
 	o := Options{Threshold: 0.85, Seed: 3, Resamples: 200}
 	one, many := measure(newScale(tasksOf(12, 1)), o), measure(newScale(tasksOf(12, 9)), o)
 	if one.AUC != many.AUC || one.AUC95 != many.AUC95 || one.Recommended.TPR95 != many.Recommended.TPR95 {
-		t.Errorf("once %v %v %v, nine times %v %v %v", one.AUC, one.AUC95, one.Recommended.TPR95, many.AUC, many.AUC95, many.Recommended.TPR95)
+		t.Errorf("intervals with single pairs %v %v %v, with nine copies %v %v %v", one.AUC, one.AUC95, one.Recommended.TPR95, many.AUC, many.AUC95, many.Recommended.TPR95)
 	}
 	if !(one.AUC95[0] < one.AUC && one.AUC < one.AUC95[1]) {
 		t.Errorf("AUC %v is outside its interval %v", one.AUC, one.AUC95)
@@ -39,7 +39,7 @@ func TestMoreTasksMakeIntervalsNarrower(t *testing.T) {
 	o := Options{Threshold: 0.85, Seed: 3, Resamples: 400}
 	few, many := measure(newScale(tasksOf(8, 1)), o).AUC95, measure(newScale(tasksOf(80, 1)), o).AUC95
 	if many[1]-many[0] >= few[1]-few[0] {
-		t.Errorf("8 tasks %v, 80 tasks %v", few, many)
+		t.Errorf("interval of 8 tasks %v, of 80 tasks %v; want a narrower one of 80", few, many)
 	}
 }
 
@@ -72,16 +72,16 @@ func TestIntervalContainsTheEstimate(t *testing.T) {
 		t.Errorf("%v, want 0.025 to 0.975", got)
 	}
 	if got := middle(nil); got[0].Known() || got[1].Known() {
-		t.Errorf("%v without any draw", got)
+		t.Errorf("%v without any draw, want an unknown interval", got)
 	}
 }
 
 func TestRatesOfZeroAndOneHaveAnInterval(t *testing.T) {
 	// The rule of Clopper and Pearson for 0 of 29: 1 − 0.025^(1/29).
 	if got := uncertain(Range{0, 0}, 0, 29); got[0] != 0 || math.Abs(float64(got[1])-0.1194) > 1e-4 {
-		t.Errorf("none of 29: %v", got)
+		t.Errorf("none of 29: %v, want 0 to 0.1194", got)
 	}
 	if got := uncertain(Range{1, 1}, 1, 29); got[1] != 1 || math.Abs(float64(got[0])-0.8806) > 1e-4 {
-		t.Errorf("all of 29: %v", got)
+		t.Errorf("all of 29: %v, want 0.8806 to 1", got)
 	}
 }

@@ -128,7 +128,7 @@ const (
 	Different = "different"
 )
 
-// Pair is two attempts at one task in one view, with the label that says whether the second repeats the first.
+// Pair is two attempts at one task in one view, with a label: whether the second repeats the first.
 type Pair struct {
 	View  string // one of Views
 	Label string // Same or Different

@@ -85,7 +85,7 @@ func TestTooCostlyThresholdIsNotRecommended(t *testing.T) {
 	}
 }
 
-func TestTwoTasksShowNothing(t *testing.T) {
+func TestFewTasksShowNoBetterThreshold(t *testing.T) {
 	near := "a b c d e f g h i j k l m n"
 	var few, many string
 	for task := range 2 * minTasks {
@@ -102,7 +102,7 @@ func TestTwoTasksShowNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := r.Views[0]; v.HeldOut.Better != want || v.HeldOut.Gain != 1 {
-			t.Errorf("%d tasks: %+v", v.Groups, v.HeldOut)
+			t.Errorf("%d tasks: %+v, want better %t with a gain of 1", v.Groups, v.HeldOut, want)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestRecommendedThresholdCanBeSet(t *testing.T) {
 		score := 1 - float64(bits)/64
 		set := float64(settable(Number(score)))
 		if set > score || bits < 64 && set <= 1-float64(bits+1)/64 {
-			t.Errorf("%d bits: %v stands for %v", bits, set, score)
+			t.Errorf("%d bits: the setting %v does not match the score %v", bits, set, score)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestJSONIsOneObject(t *testing.T) {
 	}
 	for _, v := range got.Views {
 		if v.N != 20 || v.Same != 8 || v.Different != 12 || v.Current["threshold"] != 0.85 {
-			t.Errorf("%+v", v)
+			t.Errorf("view %+v, want 8 same and 12 different pairs at 0.85", v)
 		}
 		for _, key := range []string{"threshold", "tpr", "tpr_95", "fpr", "fpr_95"} {
 			if v.Current[key] == nil || v.Recommended[key] == nil {
@@ -149,7 +149,7 @@ func TestBadInputGetsAClearError(t *testing.T) {
 	} {
 		out, errs, code := calibrate(t, c.stdin, c.args...)
 		if code != c.code || !strings.Contains(errs, c.want) {
-			t.Errorf("%s: exit code %d, %s%s", c.name, code, out, errs)
+			t.Errorf("%s: exit code %d, want %d and %q: %s%s", c.name, code, c.code, c.want, out, errs)
 		}
 	}
 }
@@ -183,6 +183,6 @@ func TestExportCanBeReadAgain(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s%s", code, out, errs)
 	}
 	if out, errs, code := calibrate(t, out, "-"); code != exitDone {
-		t.Errorf("the export is not read: exit code %d\n%s%s", code, out, errs)
+		t.Errorf("the export cannot be read: exit code %d\n%s%s", code, out, errs)
 	}
 }

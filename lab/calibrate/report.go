@@ -115,7 +115,7 @@ func (r Report) Text(w io.Writer) {
 	}
 }
 
-// Verdict says whether the data shows that the recommended threshold is better than the current one.
+// Verdict reports whether the data shows that the recommended threshold is better than the current one.
 func (v View) Verdict() string {
 	now := number(v.Current.Threshold)
 	switch {

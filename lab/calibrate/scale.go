@@ -46,8 +46,8 @@ func newScale(pairs []scored) scale {
 
 // level returns the last level that a threshold calls similar; −1 if it calls no level similar.
 func (s scale) level(threshold float64) int {
-	n, there := slices.BinarySearchFunc(s.cuts, threshold, func(a, b float64) int { return cmp.Compare(b, a) })
-	if !there {
+	n, found := slices.BinarySearchFunc(s.cuts, threshold, func(a, b float64) int { return cmp.Compare(b, a) })
+	if !found {
 		n--
 	}
 	return n

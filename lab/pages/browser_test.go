@@ -45,8 +45,8 @@ func browse(t *testing.T, s *site) *browser {
 	return b
 }
 
-// judge starts a browser with axe-core. It skips the test without axe-core.
-func judge(t *testing.T, s *site) *browser {
+// browseWithAxe starts a browser with axe-core. It skips the test without axe-core.
+func browseWithAxe(t *testing.T, s *site) *browser {
 	t.Helper()
 	axe, err := os.ReadFile("../../testdata/browser/node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -96,8 +96,8 @@ func (b *browser) await(what, expression string) {
 	b.t.Fatalf("not within 30 s: %s", what)
 }
 
-// looked opens a page with a window's width and a colour scheme, checks it with axe, and takes a picture.
-func (b *browser) looked(path, scheme string, width int64) {
+// checkPage opens a page with a window's width and a colour scheme, checks it with axe, and takes a picture.
+func (b *browser) checkPage(path, scheme string, width int64) {
 	b.t.Helper()
 	b.visit(b.s.url+path, scheme, width)
 	b.eval("(() => {" + b.axe + "})()")
@@ -183,8 +183,8 @@ func (b *browser) crawl(from string) []string {
 // TestEveryPageWorksInABrowser checks every linked page, and the login pages, with axe-core.
 func TestEveryPageWorksInABrowser(t *testing.T) {
 	s := open(t)
-	b := judge(t, s)
-	b.looked("/", "light", 1280) // while there are no threads
+	b := browseWithAxe(t, s)
+	b.checkPage("/", "light", 1280) // while there are no threads
 	s.work()
 	found := b.crawl("/")
 	for _, path := range []string{"/costs", "/accounts", "/backends", s.thread(s.solved), s.thread(s.running), s.thread(s.running) + "/attempts/1/log"} {
@@ -196,13 +196,13 @@ func TestEveryPageWorksInABrowser(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 390} {
 			for _, path := range found {
-				b.looked(path, scheme, width)
+				b.checkPage(path, scheme, width)
 			}
 		}
 	}
 	b.run(call(network.ClearBrowserCookies, cdp.Empty{}))
 	for _, scheme := range []string{"light", "dark"} {
-		b.looked("/?signed=out", scheme, 390)
+		b.checkPage("/?signed=out", scheme, 390)
 	}
 }
 
@@ -215,12 +215,12 @@ func TestPageFollowsARunningAttempt(t *testing.T) {
 	for _, width := range []int64{390, 1280} {
 		b.run(chromedp.EmulateViewport(width, 844))
 		if got := b.eval(`(() => { const log = document.querySelector(".live .log").getBoundingClientRect(); return log.top >= 0 && log.top < innerHeight - 100 })()`); got != "true" {
-			t.Errorf("at %d px the live log is not in sight", width)
+			t.Errorf("at %d px the live log is not visible", width)
 		}
 	}
 	b.eval(`document.querySelector(".timeline details summary").click()`)
-	const places = `JSON.stringify([...document.querySelectorAll("main > *:not([data-changed]), .live > *, .timeline > li, details")].map(e => [e.tagName, e.getBoundingClientRect().top, e.open]))`
-	placed := b.eval(places)
+	const positions = `JSON.stringify([...document.querySelectorAll("main > *:not([data-changed]), .live > *, .timeline > li, details")].map(e => [e.tagName, e.getBoundingClientRect().top, e.open]))`
+	top := b.eval(positions)
 	last := `document.querySelector(".log").lastElementChild.textContent`
 	if got := b.eval(last); !strings.HasPrefix(got, "awk reads the file once") {
 		t.Fatalf("the log ends with %q", got)
@@ -248,8 +248,8 @@ func TestPageFollowsARunningAttempt(t *testing.T) {
 	if got := b.eval(at); got != before {
 		t.Errorf("the visible line was %q before the attempt's end and is now %q", before, got)
 	}
-	if now := b.eval(places); now != placed {
-		t.Errorf("things moved or closed during the reading:\n%s\n%s", placed, now)
+	if now := b.eval(positions); now != top {
+		t.Errorf("elements moved or closed while the user read:\n%s\n%s", top, now)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestPagesWorkWithoutScriptsAndByKeyboard(t *testing.T) {
 	}
 	b.run(chromedp.Navigate(page))
 	if why := b.eval(`[...document.querySelectorAll(".commands form")].find(f => f.textContent.includes("Retry")).textContent`); !strings.Contains(why, "Not now: an attempt is running; stop it first.") {
-		t.Errorf("the disabled button says %q", why)
+		t.Errorf("the disabled button shows %q", why)
 	}
 	for range 40 {
 		if b.eval(`document.activeElement.textContent`) == "Stop" {

@@ -155,7 +155,7 @@ func (r *release) checkVersion(program []byte) error {
 		return err
 	}
 	if !strings.Contains(printed, "v"+r.version) || !strings.Contains(printed, r.commit) {
-		return fmt.Errorf("pawl version says %q, want v%s and %s", printed, r.version, r.commit)
+		return fmt.Errorf("pawl version prints %q, want v%s and %s", printed, r.version, r.commit)
 	}
 	fmt.Println(printed)
 	return nil

@@ -100,7 +100,7 @@ func (r *release) read(tag string) error {
 	}
 	r.version = string(found[1])
 	if tag != "" && tag != "v"+r.version {
-		return fmt.Errorf("the tag is %s, but the chart's version is %s: first change Chart.yaml and the places that repeat its version", tag, r.version)
+		return fmt.Errorf("the tag is %s, but the chart's version is %s: first change Chart.yaml and the files that repeat its version", tag, r.version)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// TestReleaseIsReproducible builds and checks a release twice, in other folders, for this machine.
+// TestReleaseIsReproducible builds and checks a release for this machine twice, in different folders.
 func TestReleaseIsReproducible(t *testing.T) {
 	needs.All(t, "two builds of a release")
 	platform := []string{runtime.GOOS + "/" + runtime.GOARCH}
@@ -28,14 +28,14 @@ func TestReleaseIsReproducible(t *testing.T) {
 		}
 	}
 	if sums[0] != sums[1] {
-		t.Errorf("first\n%s\nthen\n%s", sums[0], sums[1])
+		t.Errorf("two builds differ: first\n%s\nthen\n%s", sums[0], sums[1])
 	}
 }
 
 func TestTagMustMatchTheChartsVersion(t *testing.T) {
 	r := &release{src: t.TempDir(), out: t.TempDir()}
 	if err := r.read("v99.0.0"); err == nil {
-		t.Errorf("v99.0.0 releases %s", r.version)
+		t.Errorf("the tag v99.0.0 was accepted for version %s", r.version)
 	}
 	if err := r.read("v" + r.version); err != nil {
 		t.Error(err)

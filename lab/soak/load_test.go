@@ -32,7 +32,7 @@ type soak struct {
 	log     *os.File // the log of all servers
 	nodes   []*node
 	repos   []string
-	threads []place
+	threads []issue
 	calm    atomic.Bool       // whether the random kills have ended
 	needs   map[string]string // by repository, the label that its attempts need; empty for none
 	orderly bool              // whether servers are stopped with SIGTERM instead of killed
@@ -50,8 +50,8 @@ type node struct {
 	long atomic.Bool // whether the current process is killed only rarely
 }
 
-// place is an issue in a repository.
-type place struct {
+// issue is an issue in a repository.
+type issue struct {
 	repo   string
 	number int
 }
@@ -302,7 +302,7 @@ func (s *soak) ask() {
 	s.must(err)
 	_, err = s.World.Comment(repo, number, writer, "/pawl solve")
 	s.must(err)
-	s.threads = append(s.threads, place{repo, number})
+	s.threads = append(s.threads, issue{repo, number})
 }
 
 // remark comments on an existing issue. Commands have new words each time, because repeated words start few attempts.

@@ -16,9 +16,9 @@ type starts struct {
 
 // Write reads one line of the log.
 func (s *starts) Write(line []byte) (int, error) {
-	var said struct{ Message, Thread string }
-	if json.Unmarshal(line, &said) == nil && said.Message == "attempt started" {
-		repo, _, _ := strings.Cut(said.Thread, "#")
+	var entry struct{ Message, Thread string }
+	if json.Unmarshal(line, &entry) == nil && entry.Message == "attempt started" {
+		repo, _, _ := strings.Cut(entry.Thread, "#")
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.repos = append(s.repos, repo)

@@ -100,15 +100,15 @@ func (s *soak) awaitEnd() map[string]thread.State {
 		}
 	}
 	first := s.nodes[0]
-	s.t.Fatalf("the runs do not end; missed deliveries: %q\n%s", first.Missed(), first.Standing())
+	s.t.Fatalf("the runs do not end; missed deliveries: %q\n%s", first.Missed(), first.StatusOutput())
 	return nil
 }
 
 // Numbers of consecutive polls, two a second, without a running step. After waitsOnly polls, the remaining threads only wait
-// for a time. After standsStill polls, which take several sweeps, a thread that does not wait was forgotten.
+// for a time. After stalled polls, which take several sweeps, a thread that does not wait was forgotten.
 const (
-	waitsOnly   = 10
-	standsStill = 40
+	waitsOnly = 10
+	stalled   = 40
 )
 
 // allIdle waits until all threads are idle and returns them. It returns nil if some threads wait for a time.
@@ -142,10 +142,10 @@ func (s *soak) allIdle() map[string]thread.State {
 		switch {
 		case quiet >= waitsOnly && waits && first.Pause > 0:
 			return nil
-		case quiet >= standsStill && !waits && ok:
+		case quiet >= stalled && !waits && ok:
 			return states // the check of the invariants reports unfinished threads
-		case quiet >= standsStill && !waits:
-			s.t.Fatalf("no thread waits, and no thread continues\n%s", first.Standing())
+		case quiet >= stalled && !waits:
+			s.t.Fatalf("no thread waits, and no thread continues\n%s", first.StatusOutput())
 		}
 	}
 	return nil

@@ -31,9 +31,9 @@ const (
 )
 
 const (
-	repo   = "acme/widgets"
-	person = "ada"
-	key    = "practice-key-0123456789"
+	repo = "acme/widgets"
+	user = "ada"
+	key  = "practice-key-0123456789"
 )
 
 func main() {
@@ -113,7 +113,7 @@ func (v *visit) play() (err error) {
 	defer v.model.Close()
 	if err := errors.Join(
 		v.world.AddRepo(ctx, repo, map[string]string{"test.sh": "[ -s hello.txt ] || { echo 'FAIL: there is no hello.txt'; exit 1; }\necho ok\n", ".github/pawl.yml": "verify: [sh test.sh]\n"}),
-		v.world.AddUser(person, 1001, map[string]string{repo: "write"}),
+		v.world.AddUser(user, 1001, map[string]string{repo: "write"}),
 	); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (v *visit) types(ctx context.Context, line string) error {
 }
 
 // follow starts a command and returns its output up to a matching line.
-func (v *visit) follow(ctx context.Context, line string, says *regexp.Regexp) (cmd *exec.Cmd, found []string, rest *bufio.Reader, err error) {
+func (v *visit) follow(ctx context.Context, line string, pattern *regexp.Regexp) (cmd *exec.Cmd, found []string, rest *bufio.Reader, err error) {
 	cmd = v.command(ctx, line+" 2>&1")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -173,7 +173,7 @@ func (v *visit) follow(ctx context.Context, line string, says *regexp.Regexp) (c
 	rest = bufio.NewReader(io.TeeReader(out, &output))
 	for {
 		text, err := rest.ReadString('\n')
-		if found = says.FindStringSubmatch(text); found != nil {
+		if found = pattern.FindStringSubmatch(text); found != nil {
 			return cmd, found, rest, nil
 		}
 		if err != nil {
@@ -248,11 +248,11 @@ func (v *visit) serve(ctx context.Context) error {
 		v.world.SetWebhookURL(hook)
 	}
 	began = time.Now()
-	n, err := v.world.OpenIssue(repo, person, "The greeting is missing", "Create hello.txt with a short greeting.")
+	n, err := v.world.OpenIssue(repo, user, "The greeting is missing", "Create hello.txt with a short greeting.")
 	if err != nil {
 		return err
 	}
-	if _, err := v.world.Comment(repo, n, person, "/pawl solve"); err != nil {
+	if _, err := v.world.Comment(repo, n, user, "/pawl solve"); err != nil {
 		return err
 	}
 	go io.Copy(io.Discard, rest)
@@ -291,7 +291,7 @@ func (v *visit) table() error {
 		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)
 	}
 	if v.took == 0 {
-		fmt.Printf("     it did not finish\n")
+		fmt.Printf("     not finished\n")
 		return nil // play reports why
 	}
 	fmt.Printf("     %7.1f s  in all, %s\n", v.took.Seconds(), policy.Plural(typed, "command"))

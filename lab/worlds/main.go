@@ -34,7 +34,7 @@ func main() {
 		printHeadroom(os.Stdout, *seeds)
 		return
 	}
-	printTables(os.Stdout, playAll(*seeds, scenarios(), places()))
+	printTables(os.Stdout, playAll(*seeds, scenarios(), sizes()))
 }
 
 func printTables(out io.Writer, tables []table) {
@@ -80,8 +80,8 @@ func scenarios() []learningtest.Scenario {
 	return all
 }
 
-// places lists the simulated worlds' sizes.
-func places() []learningtest.Place {
+// sizes lists the simulated worlds' sizes.
+func sizes() []learningtest.Place {
 	return []learningtest.Place{
 		{Arms: 2, Weekly: 5},
 		{Arms: 6, Weekly: 5},

@@ -164,11 +164,11 @@ type table struct {
 	eight   map[string][]float64 // the regret in the first eight weeks
 }
 
-// playAll plays some seeds of each scenario at each place, on all processors.
-func playAll(seeds int, of []learningtest.Scenario, places []learningtest.Place) []table {
+// playAll plays some seeds of each scenario and size, on all processors.
+func playAll(seeds int, of []learningtest.Scenario, sizes []learningtest.Place) []table {
 	var tables []table
 	for _, s := range of {
-		for _, p := range places {
+		for _, p := range sizes {
 			t := table{Seed: learningtest.Seed{Scenario: s, Place: p}, uniform: make([]float64, seeds), regret: map[string][]float64{}, eight: map[string][]float64{}}
 			for _, c := range choosers() {
 				t.regret[c.name], t.eight[c.name] = make([]float64, seeds), make([]float64, seeds)

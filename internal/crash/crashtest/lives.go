@@ -351,8 +351,8 @@ func (l *Lives) finalStates(db *store.Store) (states map[string]thread.State, ok
 	return states, true
 }
 
-// Standing returns the output of pawl status, for a failed test.
-func (l *Lives) Standing() string {
+// StatusOutput returns the output of pawl status, for a failed test.
+func (l *Lives) StatusOutput() string {
 	out, err := exec.Command(l.Binary, "status", "--config", l.config()).CombinedOutput()
 	return fmt.Sprintf("%s%v", out, err)
 }

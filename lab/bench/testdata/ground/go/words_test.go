@@ -9,7 +9,7 @@ import (
 
 func TestCount(t *testing.T) {
 	if n := Count("one two  three"); n != 3 {
-		t.Errorf("%d words", n)
+		t.Errorf("%d words, want 3", n)
 	}
 }
 
@@ -17,6 +17,6 @@ func TestHandler(t *testing.T) {
 	w := httptest.NewRecorder()
 	Handler(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("one two")))
 	if got := w.Body.String(); got != "2\n" {
-		t.Errorf("it says %q", got)
+		t.Errorf("body %q, want 2", got)
 	}
 }
