@@ -1,6 +1,6 @@
-// Package cluster has what only several nodes on one database need. Watch lists running nodes and finds dead ones, so
-// that others continue their threads at once instead of after the lease. A Duty is done by one node for all. Places finds the node for an
-// attempt. A node with a wrong Clock claims nothing.
+// Package cluster has what only several nodes on one database need, and what a single node answers instead. Watch lists
+// running nodes and finds dead ones, so that others continue their threads at once instead of after the lease. A Duty is
+// done by one node for all. Places finds the node for an attempt. A node with a wrong Clock claims nothing.
 //
 // Each node holds a lock of PostgreSQL on a connection of its own. A kill ends the connection and releases the lock.
 // Behind a silent network cut PostgreSQL keeps both; the lease is then the limit. Epochs fence a node that was found

@@ -8,7 +8,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// storeTime limits storing a delivery, so that GitHub gets a 503 within its 10 s.
+// storeTime limits storing a delivery, so that GitHub gets a 503 within its 10 s. Package postgres connects within a second
+// less.
 const storeTime = 5 * time.Second
 
 var errReading = errors.New("the database is not open for serving")
