@@ -16,6 +16,7 @@
 //	takeover.go  takeover           the interruption after a kill
 //	warm.go      warm               attempts that begin where the repository's caches are
 //	scale.go     scale              5,000 repositories with 50,000 waiting threads
+//	nodes.go, node.go  nodes        50 simulated nodes with 5,000 repositories on one PostgreSQL
 //	ground.go    ground             attempts, compared with the same commands by hand
 //	walls.go     walls              a program's start with its own network
 package main

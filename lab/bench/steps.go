@@ -157,8 +157,8 @@ type postgres struct {
 	Server *exec.Cmd
 }
 
-// startPostgres starts the server of Debian's package. If it is not installed, why is the reason.
-func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
+// startPostgres starts the server of Debian's package with more settings. If it is not installed, why is the reason.
+func startPostgres(ctx context.Context, settings ...string) (p *postgres, why string, err error) {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if len(dirs) == 0 {
 		return nil, "PostgreSQL is not installed (/usr/lib/postgresql/*/bin)", nil
@@ -180,7 +180,11 @@ func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 	if output, err := initdb.CombinedOutput(); err != nil {
 		return nil, "", errors.Join(fmt.Errorf("initdb: %w\n%s", err, output), os.RemoveAll(dir))
 	}
-	p.Server = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200")
+	args := []string{"-D", filepath.Join(dir, "data"), "-k", dir}
+	for _, s := range append([]string{"listen_addresses=", "max_connections=200"}, settings...) {
+		args = append(args, "-c", s)
+	}
+	p.Server = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), args...)
 	p.Server.Dir, p.Server.SysProcAttr = dir, attr
 	if err := p.Server.Start(); err != nil {
 		return nil, "", errors.Join(err, os.RemoveAll(dir))
