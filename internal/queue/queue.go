@@ -53,6 +53,8 @@ const (
 	claimTime = 10 * time.Second
 	// threadsAtOnce limits one claim, so that other nodes get threads too.
 	threadsAtOnce = 8
+	// fullClaimTime is how long a claim waits for threadsAtOnce slots while more threads are due. Our choice.
+	fullClaimTime = 20 * time.Millisecond
 )
 
 // Queue claims due work and does it. It implements store.Queue, also before Start.
@@ -142,10 +144,11 @@ func (q *Queue) wake() {
 // work ends.
 func (q *Queue) claimThreads(ctx, work context.Context) {
 	free := semaphore.NewWeighted(int64(q.o.Workers))
-	for free.Acquire(ctx, 1) == nil {
-		n := 1
-		for n < threadsAtOnce && free.TryAcquire(1) {
-			n++
+	due := false
+	for {
+		n := q.slots(ctx, free, due)
+		if n == 0 {
+			return
 		}
 		asked := time.Now()
 		leases := q.claim(ctx, n)
@@ -156,7 +159,7 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 			})
 		}
 		free.Release(int64(n - len(leases)))
-		if len(leases) == n {
+		if due = len(leases) == n; due {
 			continue // more may be due
 		}
 		select {
@@ -167,6 +170,25 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 		case <-time.After(pollInterval/2 + rand.N(pollInterval)):
 		}
 	}
+}
+
+// slots takes the free slots for a claim, at least one; none if ctx ends. If more threads are due, it waits a moment for
+// the slots of a full claim: with several nodes, claims of one thread each would take as long as the steps.
+func (q *Queue) slots(ctx context.Context, free *semaphore.Weighted, due bool) (n int) {
+	most := min(threadsAtOnce, q.o.Workers)
+	if due {
+		short, cancel := context.WithTimeout(ctx, fullClaimTime)
+		defer cancel()
+		if free.Acquire(short, int64(most)) == nil {
+			return most
+		}
+	}
+	if free.Acquire(ctx, 1) != nil {
+		return 0
+	}
+	for n = 1; n < most && free.TryAcquire(1); n++ {
+	}
+	return n
 }
 
 // Trouble returns the last error of claiming threads; nil for success.

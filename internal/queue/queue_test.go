@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,6 +157,7 @@ func TestClaimsFitFreeWorkers(t *testing.T) {
 			<-proceed
 			return nil
 		}})
+		time.Sleep(fullClaimTime)
 		synctest.Wait()
 		if want := []int{8, 2}; running.Load() != 10 || fmt.Sprint(r.claims) != fmt.Sprint(want) {
 			t.Errorf("%d steps run after claims of %v, want 10 after %v", running.Load(), r.claims, want)
@@ -164,6 +166,30 @@ func TestClaimsFitFreeWorkers(t *testing.T) {
 		synctest.Wait()
 		if running.Load() != 30 || len(r.threads) != 0 {
 			t.Errorf("%d steps ran, and %v are left", running.Load(), r.threads)
+		}
+	})
+}
+
+// A claim costs the same for one thread and for eight. Nodes would otherwise claim each thread as soon as a step ends.
+func TestClaimsAreFullWhileMoreThreadsAreDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rows{}
+		const all = 12 * threadsAtOnce
+		for n := range all {
+			r.add(n + 1)
+		}
+		started(t, Options{Store: r, Workers: 2 * threadsAtOnce, Step: func(_ context.Context, l thread.Lease, _ time.Time) error {
+			time.Sleep(time.Duration(1+l.Thread.Number%threadsAtOnce) * time.Millisecond)
+			return nil
+		}})
+		time.Sleep(pollInterval / 2)
+		synctest.Wait()
+		var want []int
+		for range all / threadsAtOnce {
+			want = append(want, threadsAtOnce)
+		}
+		if got := r.claims[:min(len(want), len(r.claims))]; !slices.Equal(got, want) || len(r.threads) > 0 {
+			t.Errorf("claimed %v, and %v are left; want claims of %d", r.claims, r.threads, threadsAtOnce)
 		}
 	})
 }
