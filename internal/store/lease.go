@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,14 +34,8 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			lease, err := s.take(ctx, tx, r, owner)
-			if err != nil {
-				return err
-			}
-			leases = append(leases, lease)
-		}
-		return nil
+		leases, err = s.take(ctx, tx, owner, rows...)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -100,45 +95,60 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease
 		if r.leaseOwner != "" && r.leaseUntil.After(tx.now) {
 			return &thread.LeaseHeldError{Owner: r.leaseOwner, Until: r.leaseUntil}
 		}
-		lease, err = s.take(ctx, tx, r, owner)
+		leases, err := s.take(ctx, tx, owner, r)
+		if err == nil {
+			lease = leases[0]
+		}
 		return err
 	})
 	return lease, err
 }
 
-// take leases a locked row to a step. If the row waited for a retry, take first restores the wake-up time from before
-// the retry. A wake-up time that has passed is cleared.
-func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (thread.Lease, error) {
-	if !r.laterAt.IsZero() {
-		r.wakeAt = r.laterAt
-	}
-	if !r.wakeAt.IsZero() && !r.wakeAt.After(tx.now) {
-		r.wakeAt = time.Time{}
-	}
-	lease := thread.Lease{
-		Thread: r.thread,
-		Owner:  owner,
-		Epoch:  r.epoch + 1,
-		Until:  tx.now.Add(thread.LeaseTime),
-		From:   r.leaseOwner,
+// takenAtOnce is the number of rows of a statement. A fixed number keeps the text equal, so that it is prepared once.
+const takenAtOnce = 8
 
-		Failures: r.failures,
-		Place:    r.place,
+// take leases locked rows to steps. If a row waited for a retry, take first restores the wake-up time from before the
+// retry. A wake-up time that has passed is cleared.
+func (s *threads) take(ctx context.Context, tx *txn, owner string, rows ...row) (leases []thread.Lease, err error) {
+	until := tx.now.Add(thread.LeaseTime)
+	for _, r := range rows {
+		leases = append(leases, thread.Lease{
+			Thread: r.thread,
+			Owner:  owner,
+			Epoch:  r.epoch + 1,
+			Until:  until,
+			From:   r.leaseOwner,
+
+			Failures: r.failures,
+			Place:    r.place,
+		})
 	}
-	err := tx.exec(ctx, `UPDATE threads SET
-			lease_owner = $2,
-			lease_epoch = $3,
-			lease_until = $4,
-			wake_at = $5,
-			later_at = 0,
-			queued_at = 0,
-			urgent = 0,
-			account = '',
-			place = ''
-		WHERE id = $1`,
-		r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
-	return lease, err
+	for some := range slices.Chunk(rows, takenAtOnce) {
+		args := []any{owner, micros(until), micros(tx.now)}
+		for i := range takenAtOnce {
+			args = append(args, some[min(i, len(some)-1)].id)
+		}
+		if err := tx.exec(ctx, takeRows, args...); err != nil {
+			return nil, err
+		}
+	}
+	return leases, nil
 }
+
+const takeRows = `UPDATE threads SET
+		lease_owner = $1,
+		lease_epoch = lease_epoch + 1,
+		lease_until = $2,
+		wake_at = CASE
+			WHEN later_at > $3 THEN later_at
+			WHEN later_at = 0 AND wake_at > $3 THEN wake_at
+			ELSE 0 END,
+		later_at = 0,
+		queued_at = 0,
+		urgent = 0,
+		account = '',
+		place = ''
+	WHERE id IN ($4, $5, $6, $7, $8, $9, $10, $11)`
 
 // Renew extends the lease, even an expired one, or returns thread.ErrLeaseLost.
 func (s *threads) Renew(ctx context.Context, l thread.Lease) (thread.Lease, error) {
