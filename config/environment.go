@@ -121,7 +121,7 @@ func (i Images) validate(s *source) {
 }
 
 // allow reports an image that the server does not allow.
-func (i Images) allow(s *source, image string, mode string) {
+func (i Images) allow(s *source, image string, box Sandbox) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		s.add(
@@ -132,7 +132,7 @@ func (i Images) allow(s *source, image string, mode string) {
 		return
 	}
 	s.addIf(
-		mode == SandboxNone,
+		box.Bare(),
 		"environment.image",
 		"needs the sandbox, which is off on this server; remove it, or ask the operator to set sandbox.mode to auto",
 	)

@@ -70,6 +70,7 @@ func TestImagesNeedAListedRegistry(t *testing.T) {
 		"another registry is listed": {[]string{"ghcr.io"}, SandboxAuto, "registry.example.com:5000/a/b", `add "registry.example.com:5000" to`},
 		"another port":               {[]string{"localhost:5000"}, SandboxAuto, "localhost:5001/a", `add "localhost:5001" to`},
 		"without a sandbox":          {[]string{"docker.io"}, SandboxNone, "node:22", "ask the operator to set sandbox.mode to auto"},
+		"in a pod":                   {[]string{"docker.io"}, SandboxPod, "node:22", "ask the operator to set sandbox.mode to auto"},
 		"no image name":              {[]string{"docker.io"}, SandboxAuto, "Node 22", "is not an image name"},
 		"a short name":               {[]string{"docker.io"}, SandboxAuto, "node:22", ""},
 		"a long name":                {[]string{"index.docker.io"}, SandboxAuto, "docker.io/library/node", ""},

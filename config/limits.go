@@ -21,8 +21,12 @@ type Sandbox struct {
 
 const (
 	SandboxAuto = "auto" // start only with bubblewrap
+	SandboxPod  = "pod"  // run agents as Pawl's user, in a Kubernetes pod with one worker
 	SandboxNone = "none" // run agents as Pawl's user
 )
+
+// Bare reports whether agents run without bubblewrap.
+func (s Sandbox) Bare() bool { return s.Mode == SandboxPod || s.Mode == SandboxNone }
 
 // Bytes is a size such as 512MiB, 8GiB or plain digits.
 type Bytes int64

@@ -35,12 +35,12 @@ const (
 
 const maxHosts = 100
 
-// Unwalled names the setting that gives programs the machine's network, or is empty. Without a sandbox they always
+// Unwalled names the setting that gives programs the machine's network, or is empty. Without bubblewrap they always
 // share it.
 func (s Sandbox) Unwalled() string {
 	switch {
-	case s.Mode == SandboxNone:
-		return "sandbox.mode: " + SandboxNone
+	case s.Bare():
+		return "sandbox.mode: " + s.Mode
 	case s.Network == NetworkOpen:
 		return "sandbox.network: " + NetworkOpen
 	}

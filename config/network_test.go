@@ -60,7 +60,7 @@ func TestAgentsWithTheirOwnLoginReachTheirProvider(t *testing.T) {
 
 func TestWithoutASandboxNothingIsWalled(t *testing.T) {
 	for _, c := range []struct{ mode, network, want string }{
-		{SandboxAuto, NetworkWalled, ""}, {SandboxAuto, NetworkOpen, "sandbox.network: open"}, {SandboxNone, NetworkWalled, "sandbox.mode: none"}, {SandboxNone, NetworkOpen, "sandbox.mode: none"},
+		{SandboxAuto, NetworkWalled, ""}, {SandboxAuto, NetworkOpen, "sandbox.network: open"}, {SandboxPod, NetworkWalled, "sandbox.mode: pod"}, {SandboxNone, NetworkWalled, "sandbox.mode: none"}, {SandboxNone, NetworkOpen, "sandbox.mode: none"},
 	} {
 		if got := (Sandbox{Mode: c.mode, Network: c.network}).Unwalled(); got != c.want {
 			t.Errorf("sandbox %s, network %s: %q, want %q", c.mode, c.network, got, c.want)

@@ -248,14 +248,14 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	}
 	for i, p := range r.Environment.Paths {
 		s.addIf(
-			c.Sandbox.Mode == SandboxNone && path.IsAbs(p),
+			c.Sandbox.Bare() && path.IsAbs(p),
 			fmt.Sprintf("environment.paths[%d]", i),
 			"%s is outside HOME and the work tree, which needs the sandbox, and this server has none; remove it",
 			quote(p),
 		)
 	}
 	if image := r.Environment.Image; image != "" {
-		c.Images.allow(s, image, c.Sandbox.Mode)
+		c.Images.allow(s, image, c.Sandbox)
 	}
 	if on := &e.Policy.UsageLimit.AutoContinue; r.AutoContinue != nil {
 		s.addIf(

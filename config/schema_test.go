@@ -79,7 +79,7 @@ func fullKeys(text string) []string {
 
 // choices lists keys with few possible values. TestLoaderAcceptsEveryChoiceOfTheSchema tries them.
 var choices = map[string][]string{
-	"sandbox.mode":         {SandboxAuto, SandboxNone},
+	"sandbox.mode":         {SandboxAuto, SandboxPod, SandboxNone},
 	"sandbox.network":      {NetworkWalled, NetworkOpen},
 	"log.level":            {"trace", "debug", "info", "warn", "error"},
 	"policy.learning.mode": {string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn)},

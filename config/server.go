@@ -226,7 +226,7 @@ func (s *source) validateServer(c *Server) {
 		"data_dir",
 		"names no folder; write . for the folder of this file",
 	)
-	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
+	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxPod, SandboxNone)
 	s.oneOf("sandbox.network", c.Sandbox.Network, NetworkWalled, NetworkOpen)
 	atLeast(s, "sandbox.memory", c.Sandbox.Memory, leastMemory)
 	atLeast(s, "sandbox.cpus", c.Sandbox.CPUs, leastCPUs)
@@ -278,6 +278,9 @@ func (s *source) validateServer(c *Server) {
 	s.addIf(alone, "workers", "is 0, but this server is the only one on its SQLite database; use PostgreSQL with a second server, or 1 or more")
 	deaf := c.Database.Driver != Postgres && !c.receives()
 	s.addIf(deaf, "server.address", "is empty, so no server on this SQLite database receives webhooks; write HOST:PORT, use PostgreSQL with a second server, or set github.receive to poll")
+	if c.Sandbox.Mode == SandboxPod {
+		s.validatePod(c)
+	}
 	s.validateLabels("node.labels", c.Node.Labels)
 	between(s, "node.prefer", c.Node.Prefer, 0, maxPrefer)
 	s.addIf(
@@ -299,6 +302,21 @@ func (s *source) validateServer(c *Server) {
 		"%s is too short; keep at least %s, so that Pawl still recognises its own texts",
 		c.Retention.Threads,
 		minThreads,
+	)
+}
+
+// validatePod checks what sandbox.mode pod needs. An agent in a pod can change all files and end all processes there.
+func (s *source) validatePod(c *Server) {
+	s.addIf(
+		c.Workers > 1,
+		"workers",
+		"is %d, but sandbox.mode is pod, which does not separate agents in one pod; write 1, and start more pods",
+		c.Workers,
+	)
+	s.addIf(
+		c.Database.Driver != Postgres,
+		"database",
+		"is an SQLite file, which agents can change if sandbox.mode is pod; use PostgreSQL",
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/doctor"
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/server"
 )
 
@@ -48,6 +49,11 @@ func serve(ctx context.Context, file *server.File, log zerolog.Logger) error {
 	cfg, err := file.Read()
 	if err != nil {
 		return err
+	}
+	if cfg.Sandbox.Bare() {
+		if err := sandbox.HideProcess(); err != nil {
+			return err
+		}
 	}
 	zerolog.SetGlobalLevel(server.Level(cfg.Log.Level))
 	if os.Getenv("GOGC") == "" {

@@ -160,6 +160,15 @@ type ill struct {
 	state, check, words, hint string
 }
 
+// inPod sets sandbox.mode pod, and the address of the Kubernetes API as in a pod.
+func (c *clinic) inPod(host string) {
+	c.Helper()
+	c.Setenv("KUBERNETES_SERVICE_HOST", host)
+	c.Setenv("KUBERNETES_SERVICE_PORT", "1")
+	c.replace("{mode: none}", "{mode: pod}\nworkers: 1")
+	c.replace("sqlite:pawl.db", "postgres://pawl:secret-of-the-database@127.0.0.1:1/pawl")
+}
+
 // find checks each row in a new clinic.
 func find(t *testing.T, rows []ill) {
 	t.Helper()

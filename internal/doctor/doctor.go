@@ -89,6 +89,7 @@ var table = []check{
 	{name: "permissions", group: outside, needs: (*exam).hasApp, run: (*exam).workflows},
 	{name: "installed", group: outside, needs: (*exam).hasApp, run: (*exam).installed},
 	{name: "hook", group: outside, needs: (*exam).hasApp, run: (*exam).hook},
+	{name: "sandbox", group: outside, needs: (*exam).inPod, run: (*exam).podNetwork},
 	{name: "signing", group: outside, needs: (*exam).signs, run: (*exam).signing},
 	{name: "provider", group: outside, run: (*exam).providers},
 	{name: "policy", group: outside, run: (*exam).paused},

@@ -110,13 +110,20 @@ func (e *exam) git(ctx context.Context) []Finding {
 
 func (e *exam) sandbox(ctx context.Context) []Finding {
 	var err error
-	if e.box, err = server.OpenSandbox(ctx, e.cfg.Sandbox, ""); err != nil {
+	e.box, err = server.OpenSandbox(ctx, e.cfg.Sandbox, "")
+	if refused, is := errors.AsType[*server.PodError](err); is {
+		return failed(refused.Problem(), refused.Hint())
+	}
+	if err != nil {
 		return failed(
 			err.Error(),
 			"install bubblewrap, and let ordinary users create namespaces; docs/security.md says what sandbox.mode none gives up",
 		)
 	}
-	if e.cfg.Sandbox.Mode == config.SandboxNone {
+	switch e.cfg.Sandbox.Mode {
+	case config.SandboxPod:
+		return e.pod()
+	case config.SandboxNone:
 		return warning(
 			"sandbox.mode is none: agents can read and write all files that this user can",
 			"install bubblewrap and set sandbox.mode to auto",

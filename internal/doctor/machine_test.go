@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -21,6 +22,24 @@ func TestMachineFindings(t *testing.T) {
 		{"no path of the sandbox", func(c *clinic) {
 			c.replace("{mode: none}", "{mode: none, read_only: [/none/agents]}")
 		}, Failed, "sandbox", "sandbox.read_only: stat /none/agents", "correct the path or remove it"},
+		{"a pod that is none", func(c *clinic) { c.inPod("") }, Failed, "sandbox", "not in a Kubernetes pod", "set sandbox.mode to auto"},
+		{"a pod", func(c *clinic) { c.inPod("127.0.0.1") }, OK, "sandbox", "the pod is the sandbox", ""},
+		{"a key in a pod", func(c *clinic) { c.inPod("127.0.0.1") }, Warning, "sandbox", "agents can read github.app.private_key_file", "${PAWL_PRIVATE_KEY}"},
+		{"a signing key in a pod", func(c *clinic) {
+			c.inPod("127.0.0.1")
+			c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: app.pem")
+		}, Warning, "sandbox", "agents can read github.app.signing_key_file", "does not sign"},
+		{"a secret in a pod's file", func(c *clinic) { c.inPod("127.0.0.1") }, Warning, "sandbox",
+			"agents can read github.app.webhook_secret, database in the configuration file", "write ${NAME}"},
+		{"a pod without a network policy", func(c *clinic) {
+			c.inPod("127.0.0.1")
+			api, err := net.Listen("tcp", "127.0.0.1:0")
+			c.must(err)
+			c.Cleanup(func() { api.Close() })
+			_, port, _ := net.SplitHostPort(api.Addr().String())
+			c.Setenv("KUBERNETES_SERVICE_PORT", port)
+		}, Warning, "sandbox", "agents reach the Kubernetes API at 127.0.0.1:", "NetworkPolicy"},
+		{"a pod that does not reach the API", func(c *clinic) { c.inPod("127.0.0.1") }, OK, "sandbox", "do not reach the Kubernetes API at 127.0.0.1:1", ""},
 		{"no git", func(c *clinic) { c.only("sh", "cat") }, Failed, "git", "git", "install git"},
 		{"an old git", func(c *clinic) {
 			c.only("sh", "cat")

@@ -112,6 +112,16 @@ func hideFiles() error {
 	return nil
 }
 
+// HideProcess keeps other processes of this user, such as agents in mode None, from reading this process's memory and
+// environment and from tracing it. It does not hold against root. Mode Auto cannot use it: the process then cannot
+// create user namespaces.
+func HideProcess() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide this process from others: %w", err)
+	}
+	return nil
+}
+
 func (s *Sandbox) Mode() Mode { return s.mode }
 
 // User returns the programs' login name, or empty if Pawl's user has none.

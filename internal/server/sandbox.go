@@ -16,12 +16,19 @@ import (
 // OpenSandbox opens and tests the configured sandbox. program sets up networks inside; empty means the running
 // program.
 func OpenSandbox(ctx context.Context, c config.Sandbox, program string) (*sandbox.Sandbox, error) {
-	box, err := sandbox.New(ctx, sandbox.Mode(c.Mode))
+	mode := sandbox.Mode(c.Mode)
+	if c.Mode == config.SandboxPod {
+		if err := inPod(); err != nil {
+			return nil, err
+		}
+		mode = sandbox.None // the pod replaces bubblewrap
+	}
+	box, err := sandbox.New(ctx, mode)
 	if err != nil {
 		return nil, err
 	}
 	box.Limit(sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs, PIDs: c.PIDs, Disk: int64(c.Disk)})
-	if c.Mode == config.SandboxNone {
+	if c.Bare() {
 		return box, nil
 	}
 	own, err := ownProgram(program)
