@@ -2,14 +2,20 @@
 package deploy_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"go.yaml.in/yaml/v3"
@@ -47,6 +53,7 @@ func TestExamplesHaveTheResourcesThatDoctorRequires(t *testing.T) {
 	var chart struct {
 		Storage   string
 		Resources struct{ Limits map[string]string }
+		Workers   struct{ Limits map[string]string } `yaml:"workerResources"`
 	}
 	decode(t, "helm/pawl/values.yaml", &chart)
 	atLeast("limits.memory", chart.Resources.Limits["memory"], need.Memory)
@@ -54,6 +61,12 @@ func TestExamplesHaveTheResourcesThatDoctorRequires(t *testing.T) {
 	atLeast("storage", chart.Storage, need.Volume)
 	pod := read(t, "helm/pawl/templates/statefulset.yaml")
 	atLeast("the volume tmp", regexp.MustCompile(`name: tmp\n +emptyDir: {sizeLimit: (\w+)}`).FindStringSubmatch(pod)[1], need.Disk)
+
+	need = doctor.RoomFor(workerConfig(t))
+	atLeast("the workers' limits.memory", chart.Workers.Limits["memory"], need.Memory)
+	atLeast("the workers' limits.ephemeral-storage", chart.Workers.Limits["ephemeral-storage"], need.Volume)
+	pod = read(t, "helm/pawl/templates/workers.yaml")
+	atLeast("the workers' volume data", regexp.MustCompile(`name: data\n +emptyDir: {sizeLimit: (\w+)}`).FindStringSubmatch(pod)[1], need.Volume)
 
 	unit := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^(\w+)=(.*)$`).FindAllStringSubmatch(read(t, "pawl.service"), -1) {
@@ -69,11 +82,80 @@ func TestExamplesHaveTheResourcesThatDoctorRequires(t *testing.T) {
 	}
 }
 
+// workerConfig loads the example of a worker's configuration.
+func workerConfig(t *testing.T) config.Server {
+	t.Helper()
+	worker, err := config.Load("kubernetes/worker.yml", func(name string) (string, bool) {
+		value := map[string]string{"PAWL_DATABASE": "postgres://pawl:secret@10.1.2.3/pawl", "OPENAI_API_KEY": "sk-example", "PAWL_PRIVATE_KEY": key(t)}[name]
+		return value, value != ""
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return worker
+}
+
+// key is a new private key.
+func key(t *testing.T) string {
+	t.Helper()
+	made, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(made)}))
+}
+
+func TestWorkersConfigurationFitsTheirPod(t *testing.T) {
+	worker := workerConfig(t)
+	if worker.Sandbox.Mode != config.SandboxPod || worker.Workers != 1 || worker.HTTP.Address != "" {
+		t.Errorf("mode %s, %d workers, address %q", worker.Sandbox.Mode, worker.Workers, worker.HTTP.Address)
+	}
+	if keys := worker.LiteralSecrets(); len(keys) > 0 || worker.GitHub.App.PrivateKeyFile != "" {
+		t.Errorf("agents can read %v and the file %q", keys, worker.GitHub.App.PrivateKeyFile)
+	}
+	pod := read(t, "helm/pawl/templates/workers.yaml")
+	for _, want := range []string{"mountPath: " + worker.DataDir + "}", "containerPort: " + strings.TrimPrefix(worker.HTTP.Pages, ":") + "}"} {
+		if !strings.Contains(pod, want) {
+			t.Errorf("the pod has no %q", want)
+		}
+	}
+	const stop = 30 * time.Second // after the drain
+	grace := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindStringSubmatch(pod)[1]
+	if got, err := time.ParseDuration(grace + "s"); err != nil || got < worker.HTTP.Drain+stop {
+		t.Errorf("%s s to end, want %s for server.drain and %s more", grace, worker.HTTP.Drain, stop)
+	}
+	var values struct {
+		Workers []struct{ Env []string }
+	}
+	decode(t, "kubernetes/values-workers.yaml", &values)
+	for _, name := range worker.SecretVariables() {
+		if !slices.Contains(values.Workers[0].Env, name) {
+			t.Errorf("the pod has no variable %s", name)
+		}
+	}
+}
+
+// The metrics' labels are tested in internal/web.
+func TestAutoscalersUseExistingMetrics(t *testing.T) {
+	documented := read(t, "../../docs/operations.md")
+	const query = `max(pawl_attempts_waiting{labels=""}) + max(pawl_attempts_running)`
+	for _, name := range []string{"kubernetes/keda.yaml", "kubernetes/hpa.yaml"} {
+		if !strings.Contains(read(t, name), query) {
+			t.Errorf("%s has another query than %s", name, query)
+		}
+	}
+	for _, m := range regexp.MustCompile(`pawl_(\w+)`).FindAllStringSubmatch(query, -1) {
+		if !strings.Contains(documented, "\n| `"+m[1]+"` |") {
+			t.Errorf("the metric %s is not in docs/operations.md", m[0])
+		}
+	}
+}
+
 // The examples and pages must name the chart's version.
 func TestExamplesNameOneRelease(t *testing.T) {
 	var chart struct{ Version string }
 	decode(t, "helm/pawl/Chart.yaml", &chart)
-	for _, name := range []string{"compose.yml", "kubernetes/pawl.yaml", "README.md", "../../docs/install.md"} {
+	for _, name := range []string{"compose.yml", "kubernetes/pawl.yaml", "kubernetes/workers.yaml", "README.md", "../../docs/install.md"} {
 		found := regexp.MustCompile(`ghcr\.io/pawlbot/pawl:(?:\$\{PAWL_TAG:-)?([^\s{]+?)-[a-z]+\b`).FindAllStringSubmatch(read(t, name), -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no image", name)

@@ -12,10 +12,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const plain = "../kubernetes/pawl.yaml"
+// The plain manifests, and the values of the second one.
+const (
+	plain        = "../kubernetes/pawl.yaml"
+	plainWorkers = "../kubernetes/workers.yaml"
+	exampleAt    = "../kubernetes/values-workers.yaml"
+)
 
 var (
-	update = flag.Bool("update", false, "write kubernetes/pawl.yaml")
+	update = flag.Bool("update", false, "write kubernetes/pawl.yaml and workers.yaml")
 	chart  string
 )
 
@@ -39,6 +44,11 @@ var everything = map[string]any{
 	"storage": "1Ti", "storageClass": "fast", "resources": map[string]any{"limits": map[string]any{"memory": "4Gi"}},
 	"ingress":       map[string]any{"host": "pawl.example.com", "className": "traefik", "tlsSecret": "own", "annotations": map[string]any{"a": "b"}},
 	"networkPolicy": map[string]any{"from": []any{"traefik"}, "postgres": []any{"10.1.2.3/32"}},
+	"workers": []any{map[string]any{
+		"name": "gpu", "env": []any{"PAWL_DATABASE"}, "replicas": 4, "config": "gpu.yml", "image": "registry.example.com/gpu:1", "resources": map[string]any{"limits": map[string]any{"memory": "5Gi"}},
+		"nodeSelector": map[string]any{"gpu": "true"}, "tolerations": []any{map[string]any{"key": "gpu", "operator": "Exists"}},
+	}},
+	"workerResources": map[string]any{"limits": map[string]any{"memory": "6Gi"}},
 }
 
 func template(t *testing.T, values map[string]any) string {
@@ -54,15 +64,29 @@ func template(t *testing.T, values map[string]any) string {
 }
 
 func TestPlainManifestsMatchTheChart(t *testing.T) {
-	want := "# Made from ../helm/pawl by go test -C config/deploy/validate . -update: its objects with the default values.\n" + template(t, nil)
-	if *update {
-		if err := os.WriteFile(plain, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
+	const madeBy = "# Made from ../helm/pawl by go test -C config/deploy/validate . -update: its objects with "
+	for file, want := range map[string]string{
+		plain:        madeBy + "the default values.\n" + template(t, nil),
+		plainWorkers: madeBy + "values-workers.yaml.\n" + template(t, workersValues(t)),
+	} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if read(t, file) != want {
+			t.Errorf("%s differs from the chart's output; go test -C config/deploy/validate . -update writes it", file)
 		}
 	}
-	if read(t, plain) != want {
-		t.Errorf("%s differs from the chart's output; go test -C config/deploy/validate . -update writes it", plain)
+}
+
+// workersValues are the values of the example with workers.
+func workersValues(t *testing.T) (values map[string]any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(read(t, exampleAt)), &values); err != nil {
+		t.Fatal(err)
 	}
+	return values
 }
 
 func TestChartUsesEveryValue(t *testing.T) {
@@ -117,6 +141,7 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 	for name, values := range map[string]map[string]any{
 		"an agent without an image": {"agent": "cobol"}, "an unknown value": {"replica": 3}, "text instead of a number": {"replicas": "three"},
 		"an unknown nested value": {"ingress": map[string]any{"hosts": "a"}}, "an unknown sandbox": {"sandbox": "gvisor"}, "no secret": {"secret": ""}, "an invalid variable name": {"env": []any{"A-B"}},
+		"a group without a name": {"workers": []any{map[string]any{"env": []any{}}}}, "an unknown value of a group": {"workers": []any{map[string]any{"name": "a", "env": []any{}, "replica": 1}}},
 	} {
 		if err := Lint(chart, values); err == nil {
 			t.Errorf("helm lint accepts %s", name)

@@ -74,6 +74,8 @@ type cluster struct {
 	budget   *policyv1.PodDisruptionBudget
 	ingress  *networkingv1.Ingress
 	network  *networkingv1.NetworkPolicy
+	workers  []*appsv1.Deployment
+	around   *networkingv1.NetworkPolicy // the workers' policy
 }
 
 // manifests renders the chart with some values.
@@ -94,7 +96,13 @@ func manifests(t *testing.T, values map[string]any) (c cluster) {
 		case *networkingv1.Ingress:
 			c.ingress = o
 		case *networkingv1.NetworkPolicy:
-			c.network = o
+			if o.Name == release+"-workers" {
+				c.around = o
+			} else {
+				c.network = o
+			}
+		case *appsv1.Deployment:
+			c.workers = append(c.workers, o)
 		default:
 			t.Errorf("unexpected object %T", o)
 		}
@@ -167,10 +175,22 @@ func TestPodIsUnprivilegedAndItsSandboxWorks(t *testing.T) {
 }
 
 func TestAgentsReachTheInternetAndNotTheCluster(t *testing.T) {
-	c := manifests(t, nil)
-	policy := c.network.Spec
-	if len(policy.PolicyTypes) != 2 || policy.PodSelector.MatchLabels["app.kubernetes.io/name"] != c.set.Spec.Template.Labels["app.kubernetes.io/name"] {
-		t.Errorf("policy types %v for the pods %v", policy.PolicyTypes, policy.PodSelector)
+	c := manifests(t, workersValues(t))
+	if len(c.around.Spec.Ingress) > 0 {
+		t.Errorf("workers are reachable by %+v", c.around.Spec.Ingress)
+	}
+	confines(t, c.network.Spec, c.set.Spec.Template.Labels)
+	confines(t, c.around.Spec, c.workers[0].Spec.Template.Labels)
+}
+
+// confines checks that a policy is for pods with these labels, and that they reach no private network.
+func confines(t *testing.T, policy networkingv1.NetworkPolicySpec, labels map[string]string) {
+	t.Helper()
+	if len(policy.PolicyTypes) != 2 || len(policy.Egress) < 2 {
+		t.Errorf("the policy is one of %v with %v", policy.PolicyTypes, policy.Egress)
+	}
+	if !selects(policy.PodSelector.MatchLabels, labels) {
+		t.Errorf("the policy is for %v, not for %v", policy.PodSelector, labels)
 	}
 	for _, rule := range policy.Ingress {
 		if len(rule.From) == 0 || len(rule.Ports) == 0 {
@@ -192,6 +212,16 @@ func TestAgentsReachTheInternetAndNotTheCluster(t *testing.T) {
 			}
 		}
 	}
+}
+
+// selects reports whether a selector takes pods with these labels.
+func selects(selector, labels map[string]string) bool {
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func TestInvalidManifestsAreRefused(t *testing.T) {
