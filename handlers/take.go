@@ -449,7 +449,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		Asked:       s.Tracked() && awaitsAnswer(s.Decision),
 		Head:        s.CheckedHead(),
 		Known:       s.Known,
-		Said:        s.Said,
+		TakenTexts:  s.TakenTexts,
 		Own:         s.Own,
 	}
 	for {

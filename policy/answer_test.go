@@ -53,11 +53,11 @@ func TestOtherLinesStayInTheText(t *testing.T) {
 
 func TestOnlyTheFirstLineDeclines(t *testing.T) {
 	r := Receipt{Declined: "no", Outcome: Declined, Final: "DECLINED: no\n\nBoth cannot be."}
-	if got := r.Says(); got != "Both cannot be." {
+	if got := r.LastMessage(); got != "Both cannot be." {
 		t.Errorf("says %q", got)
 	}
-	if r.Outcome = WorkUnverified; r.Says() != r.Final {
-		t.Errorf("a message without a decline gives %q", r.Says())
+	if r.Outcome = WorkUnverified; r.LastMessage() != r.Final {
+		t.Errorf("a message without a decline gives %q", r.LastMessage())
 	}
 }
 

@@ -213,7 +213,7 @@ func (f Facts) rounds() []Review {
 			all = []Review{{Added: before}}
 			now = Review{}
 		}
-		if !a.stands() {
+		if !a.isKept() {
 			continue
 		}
 		if now.Findings > 0 { // a round can have several attempts

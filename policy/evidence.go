@@ -178,8 +178,8 @@ func ran(all, other []Verified) tally {
 	return t
 }
 
-// Says returns the sentences for users.
-func (e *TestEvidence) Says() []string {
+// Sentences returns the sentences for users.
+func (e *TestEvidence) Sentences() []string {
 	switch {
 	case e == nil:
 		return nil

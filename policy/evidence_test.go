@@ -201,7 +201,7 @@ func TestEvidenceIsDescribed(t *testing.T) {
 		"a failing test still fails":     {without(asBefore, asBefore), []string{"it edits a_test.go", "with the tests as they were: 14 pass", "its new tests pass without the change, so they show nothing of it"}, false},
 		"many files":                     {of(TestChange{Deleted: strings.Fields("a_test.go b_test.go c_test.go d_test.go e_test.go f_test.go g_test.go")}, passed, passed), []string{"it deletes a_test.go, b_test.go, c_test.go, d_test.go, e_test.go and 2 more"}, false},
 	} {
-		if diff := cmp.Diff(c.want, c.e.Says()); diff != "" {
+		if diff := cmp.Diff(c.want, c.e.Sentences()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 		doubt := (Receipt{TestEvidence: c.e, Verify: passed}).doubt()
@@ -259,11 +259,11 @@ func TestFewerTestsAreReportedOnlyIfCounted(t *testing.T) {
 		"a command before failed":        {Verified{Runner: "go", Passed: true, PassedTests: 9}, []Verified{{Command: "go vet ./...", Exit: 1}}, 0},
 	} {
 		e := NewTestEvidence(nil, TestChange{Edited: []string{"a.go"}}, ran(c.base), c.now)
-		says := ""
+		want := ""
 		if c.want > 0 {
-			says = "it runs " + Plural(c.want, "test") + " fewer than before"
+			want = "it runs " + Plural(c.want, "test") + " fewer than before"
 		}
-		if got := strings.Join(e.Says(), "; "); e.Fewer != c.want || got != says {
+		if got := strings.Join(e.Sentences(), "; "); e.Fewer != c.want || got != want {
 			t.Errorf("%s: %d fewer and %q, want %d", name, e.Fewer, got, c.want)
 		}
 	}

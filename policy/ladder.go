@@ -280,9 +280,9 @@ func (e Ending) MayRefuseSession() bool {
 	return slices.Contains([]Ending{Crashed, Misconfigured, NoAnswer}, e)
 }
 
-// spoke reports whether the agent produced anything. Otherwise there may be no session: Gemini CLI 0.61.0 refuses to
+// producedOutput reports whether the agent did anything. Otherwise there may be no session: Gemini CLI 0.61.0 refuses to
 // resume one without an answer.
-func (a Attempt) spoke() bool {
+func (a Attempt) producedOutput() bool {
 	if a.Ending == Completed || a.ToolCalls > 0 {
 		return true
 	}
@@ -302,7 +302,7 @@ func (f Facts) afresh(a Attempt, d Decision, start string) string {
 		return "the last one went in circles"
 	case !a.undisturbed():
 		return fmt.Sprintf("the last one ended %s", a.Ending.Words())
-	case !a.spoke():
+	case !a.producedOutput():
 		return "the agent neither said nor did anything in the last one"
 	case !a.leftAt(start):
 		return "the files are not as the last one left them"

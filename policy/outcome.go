@@ -188,7 +188,7 @@ func (r Receipt) Came(p Purpose, l SeverityLimits) Outcome {
 	return NoChange
 }
 
-func (r Receipt) refusedAccount() (o Outcome, told bool) {
+func (r Receipt) refusedAccount() (o Outcome, known bool) {
 	switch r.Ending {
 	case UsageLimit, Auth, Misconfigured:
 		return endedAs[r.Ending], true
@@ -197,7 +197,7 @@ func (r Receipt) refusedAccount() (o Outcome, told bool) {
 	}
 }
 
-func (r Receipt) answers(p Purpose) (o Outcome, told bool) {
+func (r Receipt) answers(p Purpose) (o Outcome, known bool) {
 	switch {
 	case r.Ending != Completed:
 		return "", false

@@ -292,8 +292,8 @@ func (r Receipt) Unreported() bool {
 	return r.Progress()
 }
 
-// Says returns the agent's last message without a reason to decline, which is shown elsewhere.
-func (r Receipt) Says() string {
+// LastMessage returns the agent's last message without a reason to decline, which is shown elsewhere.
+func (r Receipt) LastMessage() string {
 	first, rest, _ := strings.Cut(r.Final, "\n")
 	if r.Outcome == Declined && Declining(first) != "" {
 		return strings.TrimSpace(rest)

@@ -52,13 +52,13 @@ func ChangedLines(diff string) (put, took []uint32) {
 
 // keep adds a line's hash if the line has enough letters and digits, up to maxKeptLines.
 func keep(lines []uint32, line string) []uint32 {
-	asked := 0
+	letters := 0
 	for _, r := range line {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			asked++
+			letters++
 		}
 	}
-	if asked < minKeptLine || len(lines) == maxKeptLines {
+	if letters < minKeptLine || len(lines) == maxKeptLines {
 		return lines
 	}
 	return append(lines, uint32(Hash(strings.Join(strings.Fields(line), " "))))
@@ -113,8 +113,8 @@ func redelivered(all []Attempt, l Limits, words bool) Stagnant {
 	rounds := deliveries(all)
 	for i := range max(len(rounds)-1, 0) {
 		later, before := rounds[i], rounds[i+1]
-		said := words && later.again
-		if !said && !later.redoes(before) {
+		asksAgain := words && later.again
+		if !asksAgain && !later.redoes(before) {
 			break
 		}
 		v.attempts += later.attempts

@@ -100,7 +100,7 @@ func done(f Facts) Decision {
 	return Decision{
 		Action:  DoDone,
 		Rule:    RuleDone,
-		Reasons: Because(RuleDone, append(reasons, a.TestEvidence.Says()...)...),
+		Reasons: Because(RuleDone, append(reasons, a.TestEvidence.Sentences()...)...),
 	}
 }
 
@@ -122,9 +122,9 @@ func (a Attempt) saysNotItsTask() bool {
 }
 
 func (f Facts) finished(last Attempt) (work Attempt, ok bool) {
-	work, stands := f.Standing()
+	work, kept := f.KeptWork()
 	switch {
-	case !stands:
+	case !kept:
 		return Attempt{}, false
 	case work.Failing() && len(last.Verify) == 0:
 		return Attempt{}, false // not verified since
@@ -264,10 +264,10 @@ func noProgress(f Facts) Decision {
 	if a.Paused && !f.pausedBefore() {
 		return Decision{}
 	}
-	_, stands := f.Standing()
+	_, kept := f.KeptWork()
 	failed := a.failedVerification()
 	switch {
-	case failed && stands:
+	case failed && kept:
 		return Decision{} // the ladder continues
 	case !failed && slices.ContainsFunc(f.ladderAttempts(), Attempt.failedVerification):
 		return f.verifyFailed(a)
@@ -434,8 +434,8 @@ func transient(f Facts) Decision {
 	return again(RuleTransient, why).like(a)
 }
 
-// stands reports whether the attempt's work is kept.
-func (a Attempt) stands() bool {
+// isKept reports whether the attempt's work is kept.
+func (a Attempt) isKept() bool {
 	if a.Pushed {
 		return true
 	}
@@ -445,10 +445,10 @@ func (a Attempt) stands() bool {
 	return a.Progress()
 }
 
-// Standing returns the newest attempt with kept work since the last request for something new.
-func (f Facts) Standing() (Attempt, bool) {
+// KeptWork returns the newest attempt with kept work since the last request for something new.
+func (f Facts) KeptWork() (Attempt, bool) {
 	for _, a := range slices.Backward(f.attempts()) {
-		if a.stands() {
+		if a.isKept() {
 			return a, true
 		}
 		if a.NewInput && !a.GoesOn {

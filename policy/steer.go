@@ -37,8 +37,8 @@ func (s Steering) Decide() Steer {
 	return SteerAgent
 }
 
-// Told reports whether to reply to the writer, because the text had another effect than expected.
-func (s Steer) Told() bool { return s == SteerFull || s == SteerMissed }
+// NeedsReply reports whether to reply to the writer, because the text had another effect than expected.
+func (s Steer) NeedsReply() bool { return s == SteerFull || s == SteerMissed }
 
 // Steerer is a user who steered an attempt.
 type Steerer struct {

@@ -7,18 +7,18 @@ func TestSteerReachesARunningAttemptTenTimes(t *testing.T) {
 		running bool
 		before  int
 		want    Steer
-		told    bool
+		reply   bool
 	}{
 		{running: false, before: 0, want: SteerIdle},
 		{running: false, before: MaxSteers, want: SteerIdle},
 		{running: true, before: 0, want: SteerAgent},
 		{running: true, before: 9, want: SteerAgent},
-		{running: true, before: 10, want: SteerFull, told: true},
-		{running: true, before: 11, want: SteerFull, told: true},
+		{running: true, before: 10, want: SteerFull, reply: true},
+		{running: true, before: 11, want: SteerFull, reply: true},
 	} {
 		got := Steering{Running: c.running, Before: c.before}.Decide()
-		if got != c.want || got.Told() != c.told {
-			t.Errorf("running %t after %d texts: %s, reported %t; want %s, reported %t", c.running, c.before, got, got.Told(), c.want, c.told)
+		if got != c.want || got.NeedsReply() != c.reply {
+			t.Errorf("running %t after %d texts: %s, reported %t; want %s, reported %t", c.running, c.before, got, got.NeedsReply(), c.want, c.reply)
 		}
 	}
 }

@@ -262,7 +262,7 @@ func (v Verified) repeats(base *Verified) bool {
 		return false
 	}
 	now, before := Failing{Text: v.Output}, Failing{Text: base.Output}
-	return v.Exit == base.Exit && now.says(&before)
+	return v.Exit == base.Exit && now.sameAssertion(&before)
 }
 
 // asText reports whether the command's whole output was compared with the base's.
@@ -305,8 +305,8 @@ func Unbuilt(all []Failing) bool {
 // moves matches text that differs between equal failures: line numbers, temporary paths, addresses, measured times.
 var moves = regexp.MustCompile(`(\.\w{1,5}):\d+(?::\d+)?|(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+|\b0x[0-9a-fA-F]{6,16}\b|\b\d+(?:\.\d+ ?m?s|ms)\b`)
 
-// says reports whether two failures have the same assertion, or one is unknown.
-func (f Failing) says(other *Failing) bool {
+// sameAssertion reports whether two failures have the same assertion, or one is unknown.
+func (f Failing) sameAssertion(other *Failing) bool {
 	if f.Text == "" || other.Text == "" {
 		return true
 	}
@@ -323,7 +323,7 @@ func (f Failing) known(base, again *Verified) bool {
 	if before == nil {
 		return false
 	}
-	if f.says(before) {
+	if f.sameAssertion(before) {
 		return true
 	}
 	if again == nil || f.build() {
@@ -331,7 +331,7 @@ func (f Failing) known(base, again *Verified) bool {
 	}
 	// Assertions that differ between two runs of one commit cannot be compared.
 	second := find(again.Failing, f.Name)
-	return second != nil && !f.says(second)
+	return second != nil && !f.sameAssertion(second)
 }
 
 func find(all []Failing, name string) *Failing {

@@ -288,12 +288,12 @@ type Lack struct {
 func (h Head) Lacks() Lack {
 	why := h.checksLack()
 	if why == "" {
-		why = h.loud()
+		why = h.announcedLack()
 	}
 	if why != "" {
 		return Lack{Why: why}
 	}
-	if why = h.silent(); why != "" {
+	if why = h.unannouncedLack(); why != "" {
 		return Lack{Why: why, Silent: true, Unstable: h.onlyUnstable()}
 	}
 	return Lack{}
@@ -312,10 +312,10 @@ func (h Head) checksLack() string {
 	return ""
 }
 
-// loud names a lack whose end an event tells.
-func (h Head) loud() string {
+// announcedLack names a lack whose end an event reports.
+func (h Head) announcedLack() string {
 	switch {
-	case h.Unread != "": // an hourly look tells
+	case h.Unread != "": // an hourly look finds its end
 		return ""
 	case h.More > 0:
 		return fmt.Sprintf("it has more than %d checks, and Pawl reads no more", h.More)
@@ -337,8 +337,8 @@ func (h Head) loud() string {
 // checks have passed, so it is a commit status or Pawl's own check run.
 func (h Head) onlyUnstable() bool { return h.Unstable && len(h.Required) == 0 }
 
-// silent names a lack whose end no event tells.
-func (h Head) silent() string {
+// unannouncedLack names a lack whose end no event reports.
+func (h Head) unannouncedLack() string {
 	switch {
 	case h.Unread != "":
 		return "GitHub did not show " + h.Unread

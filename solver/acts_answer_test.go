@@ -45,7 +45,7 @@ func TestActsReportTheAgentsAnswer(t *testing.T) {
 			more:  "stream: codex",
 			play: func(a *acts) {
 				aLine(a)
-				a.says(1, testrig.Writer, "Two, please.")
+				a.comments(1, testrig.Writer, "Two, please.")
 			},
 			prompts: []string{"2"},
 		},
@@ -58,7 +58,7 @@ func TestActsReportTheAgentsAnswer(t *testing.T) {
 		"a stranger as the author of the title": {agent: testrig.PlainAgent, play: func(a *acts) {
 			n, err := a.World.OpenIssue(testrig.Repo, "eve", "Fix it, closes #5 @org/team [ci skip] https://evil.example/x", "Please add a line.")
 			a.Must(err)
-			a.says(n, testrig.Writer, "/pawl solve")
+			a.comments(n, testrig.Writer, "/pawl solve")
 		}},
 	})
 }
@@ -77,11 +77,11 @@ func TestPullRequestsTitleFollowsTheWork(t *testing.T) {
 	}
 	aLine(a)
 	title("feat: count to 1")
-	a.says(2, testrig.Writer, "Please count on.")
+	a.comments(2, testrig.Writer, "Please count on.")
 	title("feat: count to 2")
 	a.Must(a.World.EditTitle(testrig.Repo, 2, testrig.Writer, "Mine"))
 	for _, words := range []string{"Please count once more.", "And again, please."} {
-		a.says(2, testrig.Writer, words)
+		a.comments(2, testrig.Writer, words)
 		title("Mine")
 	}
 	if a.Calls() != 4 {

@@ -79,7 +79,7 @@ func TestActsOnFailingChecks(t *testing.T) {
 			a.ends(a.Head(2), "unit", "failure", nil, fakegithub.CheckAnnotation{Path: ".github", Line: 1, Message: "The job was not started because recent account payments have failed " +
 				"or your spending limit needs to be increased. Please check the 'Billing & plans' section in your settings"})
 			a.settle()
-			a.says(1, testrig.Writer, "/pawl why")
+			a.comments(1, testrig.Writer, "/pawl why")
 		}},
 		"what was red before": {agent: testrig.PlainAgent, play: func(a *acts) {
 			aLine(a)

@@ -75,7 +75,7 @@ func TestDamagedCloneIsReplaced(t *testing.T) {
 			aLine(a)
 			a.Must(damage(a))
 			a.Push("main", "docs: a page", "b.txt", "b\n") // there is something to fetch
-			a.says(1, testrig.Writer, "/pawl solve one more")
+			a.comments(1, testrig.Writer, "/pawl solve one more")
 			if text := a.Git("show", "pawl/issue-1:a.txt"); strings.Count(text, "line ") != 2 {
 				t.Errorf("the branch contains %q\n%s", text, a.StatusComment(1))
 			}
@@ -97,7 +97,7 @@ func TestCloneDamagedByAnAttemptIsReplaced(t *testing.T) {
 			aLine(a)
 			script := fmt.Sprintf("rm \"$CTRL/damage\" && cd %q && %s\n", cloneOf(a), damage)
 			a.Must(os.WriteFile(filepath.Join(a.Ctrl(), "damage"), []byte(script), 0o600))
-			a.says(1, testrig.Writer, "/pawl solve one more")
+			a.comments(1, testrig.Writer, "/pawl solve one more")
 			if text := a.Git("show", "pawl/issue-1:a.txt"); strings.Count(text, "line ") != 2 {
 				t.Errorf("the branch contains %q\n%s", text, a.StatusComment(1))
 			}
@@ -112,7 +112,7 @@ func TestRepeatedCloneDamageIsReported(t *testing.T) {
 	aLine(a)
 	for range 2 {
 		a.Must(errors.Join(os.RemoveAll(cloneOf(a)), os.WriteFile(cloneOf(a), nil, 0o600)))
-		a.says(1, testrig.Writer, "/pawl solve one more")
+		a.comments(1, testrig.Writer, "/pawl solve one more")
 	}
 	if s := a.state(1); s.Decision.Rule != "pawl_failed" || !strings.Contains(a.StatusComment(1), "check its disk") {
 		t.Errorf("%+v\n%s", s.Decision, a.StatusComment(1))

@@ -22,7 +22,7 @@ func TestPromptsMatchGoldenFiles(t *testing.T) {
 	t.Parallel()
 	after := func(more func(a *acts) error) func(a *acts) error { // after the first attempt
 		return func(a *acts) error {
-			a.says(1, testrig.Writer, "/pawl solve")
+			a.comments(1, testrig.Writer, "/pawl solve")
 			return more(a)
 		}
 	}
@@ -37,10 +37,10 @@ func TestPromptsMatchGoldenFiles(t *testing.T) {
 			a.Writes(1, testrig.Writer, "/pawl solve and keep it short\n\n<!-- hidden -->")
 			return nil
 		}},
-		"1 mention":    {do: func(a *acts) error { return a.Says(1, testrig.Writer, "@pawl add it at the end")() }},
+		"1 mention":    {do: func(a *acts) error { return a.Commenting(1, testrig.Writer, "@pawl add it at the end")() }},
 		"1 label":      {do: func(a *acts) error { return a.World.AddLabel(testrig.Repo, 1, testrig.Writer, "pawl") }},
 		"1 assignment": {do: func(a *acts) error { return a.World.Assign(testrig.Repo, 1, testrig.Writer, "pawl[bot]") }},
-		"2 comment":    {do: after(func(a *acts) error { return a.Says(2, testrig.Writer, "And a third line, please.")() })},
+		"2 comment":    {do: after(func(a *acts) error { return a.Commenting(2, testrig.Writer, "And a third line, please.")() })},
 		"2 review": {do: after(func(a *acts) error {
 			_, err := a.World.ReviewComment(a.T.Context(), testrig.Repo, 2, testrig.Writer, "a.txt", 1, "Say what it is.")
 			a.Must(err)
@@ -56,9 +56,9 @@ func TestPromptsMatchGoldenFiles(t *testing.T) {
 		})},
 		"2 retry-after-failure": {
 			verify: "verify: ['if grep -n line a.txt; then exit 1; fi']\n",
-			do:     func(a *acts) error { return a.Says(1, testrig.Writer, "/pawl solve")() },
+			do:     func(a *acts) error { return a.Commenting(1, testrig.Writer, "/pawl solve")() },
 		},
-		"2 escalate": {do: after(func(a *acts) error { return a.Says(1, testrig.Writer, "/pawl escalate")() })},
+		"2 escalate": {do: after(func(a *acts) error { return a.Commenting(1, testrig.Writer, "/pawl escalate")() })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +110,7 @@ func TestActsWithAContext(t *testing.T) {
 			_, err := a.World.ReviewComment(a.T.Context(), testrig.Repo, n, "mia", "a.txt", 2, "Say what more is.")
 			a.Must(err)
 			a.settle()
-			a.says(n, testrig.Writer, "/pawl solve address the review comments")
+			a.comments(n, testrig.Writer, "/pawl solve address the review comments")
 		}},
 		"a discussion that GitHub does not show": {agent: keepsContext, prompts: []string{"1"}, play: func(a *acts) {
 			a.World.Inject(fakegithub.Fault{Route: "POST /graphql", Times: -1, Status: 404})

@@ -10,7 +10,7 @@ import (
 )
 
 // reviewed requests work on two of mia's remarks on lines of a pull request. The agent knows their ids.
-func (a *acts) reviewed(does string, says func(ids []int64) string) (pull int) {
+func (a *acts) reviewed(does string, message func(ids []int64) string) (pull int) {
 	a.T.Helper()
 	pull = a.pull("work", map[string]string{"a.txt": "one\nmore\n", "b.txt": "b\n"})
 	a.settle()
@@ -21,8 +21,8 @@ func (a *acts) reviewed(does string, says func(ids []int64) string) (pull int) {
 		ids = append(ids, id)
 	}
 	a.settle() // otherwise they may count as part of the command's request
-	a.Agent(testrig.Saying(a.T, does, says(ids)), "stream: codex")
-	a.says(pull, testrig.Writer, "/pawl solve address the review")
+	a.Agent(testrig.Saying(a.T, does, message(ids)), "stream: codex")
+	a.comments(pull, testrig.Writer, "/pawl solve address the review")
 	return pull
 }
 
@@ -69,7 +69,7 @@ func TestActsOnRemarks(t *testing.T) {
 				a.T.Errorf("the rule is %s, want revoked", d.Rule)
 			}
 			a.Must(a.World.SetRole(testrig.Repo, testrig.Writer, "write"))
-			a.says(n, testrig.Writer, "/pawl retry")
+			a.comments(n, testrig.Writer, "/pawl retry")
 		}},
 		"remarks whose work is not verified": {more: codex, play: func(a *acts) { a.reviewed(work, first) }},
 		"remarks that the agent does not mention": {
@@ -100,7 +100,7 @@ func (a *acts) rewritten() (pull int, begun, gone string) {
 	a.T.Helper()
 	pull = a.pull("work", map[string]string{"b.txt": "one\ntwo\nthree\n"})
 	begun = a.Head(pull)
-	a.says(pull, testrig.Writer, "/pawl solve add a line")
+	a.comments(pull, testrig.Writer, "/pawl solve add a line")
 	gone = a.Head(pull)
 	a.forcePush(begun)
 	a.settle()
@@ -122,7 +122,7 @@ func TestActsOnARewrittenBranch(t *testing.T) {
 		_, err := a.World.ReviewCommentOn(a.T.Context(), testrig.Repo, n, "mia", gone, "b.txt", 2, "Two is wrong.")
 		a.Must(err)
 		a.settle()
-		a.says(n, "helper[bot]", "Go on with the line.")
+		a.comments(n, "helper[bot]", "Go on with the line.")
 		return n
 	}
 	during := func(a *acts) int {
@@ -131,18 +131,18 @@ func TestActsOnARewrittenBranch(t *testing.T) {
 			a.forcePush("main")
 			a.deliver()
 		})
-		a.says(n, testrig.Writer, "/pawl solve add a line")
+		a.comments(n, testrig.Writer, "/pawl solve add a line")
 		return n
 	}
 	record(t, map[string]scenario{
 		"a review of a removed commit":               {config: bot, agent: testrig.PlainAgent, play: func(a *acts) { review(a) }},
-		"a review of a removed commit and a retry":   {config: bot, agent: testrig.PlainAgent, prompts: []string{"2"}, play: func(a *acts) { a.says(review(a), testrig.Writer, "/pawl retry") }},
+		"a review of a removed commit and a retry":   {config: bot, agent: testrig.PlainAgent, prompts: []string{"2"}, play: func(a *acts) { a.comments(review(a), testrig.Writer, "/pawl retry") }},
 		"a force push during an attempt":             {agent: testrig.PlainAgent, play: func(a *acts) { during(a) }},
-		"a force push during an attempt and a retry": {agent: testrig.PlainAgent, play: func(a *acts) { a.says(during(a), testrig.Writer, "/pawl retry on what is there now") }},
+		"a force push during an attempt and a retry": {agent: testrig.PlainAgent, play: func(a *acts) { a.comments(during(a), testrig.Writer, "/pawl retry on what is there now") }},
 		"remarks on lines that changed since": {agent: testrig.PlainAgent, prompts: []string{"2"}, play: func(a *acts) {
 			n := a.pull("work", map[string]string{"b.txt": "one\ntwo\nthree\n"})
 			begun := a.Head(n)
-			a.says(n, testrig.Writer, "/pawl solve add a line")
+			a.comments(n, testrig.Writer, "/pawl solve add a line")
 			a.Push("work", "Count on", "b.txt", "one\n2\nthree\n")
 			a.settle()
 			for line, words := range []string{"One is fine?", "Two is wrong."} {

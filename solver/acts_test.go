@@ -61,13 +61,13 @@ func TestActsOfAnAttempt(t *testing.T) {
 		return func(a *acts) {
 			n := a.solve("Lines", "Please add a line to a.txt.")
 			a.during(func() { a.Push(fmt.Sprintf("pawl/issue-%d", n), "Mine", file, theirs) })
-			a.says(n, testrig.Writer, "/pawl solve one more")
+			a.comments(n, testrig.Writer, "/pawl solve one more")
 		}
 	}
 	record(t, map[string]scenario{
 		"solve": {agent: testrig.PlainAgent, play: aLine},
 		"a command on a pull request": {agent: testrig.PlainAgent, play: func(a *acts) {
-			a.says(a.pull("feature", map[string]string{"f.txt": "f\n"}), testrig.Writer, "/pawl solve add a line to a.txt")
+			a.comments(a.pull("feature", map[string]string{"f.txt": "f\n"}), testrig.Writer, "/pawl solve add a line to a.txt")
 		}},
 		"a pull request from the default branch": {agent: testrig.PlainAgent, play: func(a *acts) {
 			a.Push("release", "Start", "r.txt", "r")
@@ -75,7 +75,7 @@ func TestActsOfAnAttempt(t *testing.T) {
 			merge := fakegithub.PullRequest{Title: "Merge back", Body: "Back", Head: "main", Base: "release"}
 			n, err := a.World.OpenPull(a.T.Context(), testrig.Repo, testrig.Writer, merge)
 			a.Must(err)
-			a.says(n, testrig.Writer, "/pawl solve")
+			a.comments(n, testrig.Writer, "/pawl solve")
 		}},
 		"a push during the attempt that fits":      {agent: counting, play: pushed("their.txt", "theirs\n")},
 		"a push during the attempt that conflicts": {agent: counting, play: pushed("a.txt", "one\nline 1\ntheirs\n")},
@@ -119,7 +119,7 @@ func TestActsOfAnAttempt(t *testing.T) {
 				a.T.Errorf("pushed for a user without write permission: %v", pushes)
 			}
 			a.Must(a.World.SetRole(testrig.Repo, testrig.Writer, "write"))
-			a.says(1, testrig.Writer, "/pawl solve once more")
+			a.comments(1, testrig.Writer, "/pawl solve once more")
 		}},
 		"permission lost during a wait": {
 			config: "policy: {transient: {backoff_start: 1h, backoff_cap: 1h}}\n",
@@ -149,12 +149,12 @@ func TestEscalateAndUseChooseTheBackend(t *testing.T) {
 	other := strings.Replace(a.Config, "backends:\n", "", 1)
 	a.Config += strings.Replace(other, "name: mine", "name: other", 1)
 	aLine(a)
-	a.says(1, testrig.Writer, "/pawl use other")
-	a.says(1, testrig.Reader, "/pawl use mine")
+	a.comments(1, testrig.Writer, "/pawl use other")
+	a.comments(1, testrig.Reader, "/pawl use mine")
 	if a.Calls() != 1 {
 		t.Errorf("%d calls of the agent, want 1: choosing a backend is not work", a.Calls())
 	}
-	a.says(1, testrig.Writer, "/pawl escalate")
+	a.comments(1, testrig.Writer, "/pawl escalate")
 	attempts := a.state(1).Attempts
 	if got := attempts[len(attempts)-1].Backend; got != "other" || a.Left("efforts") != "low\nhigh\n" {
 		t.Errorf("efforts %q, the last on %s; want high on other", a.Left("efforts"), got)

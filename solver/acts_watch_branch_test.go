@@ -22,8 +22,8 @@ func (a *acts) backport() (pull int) {
 func TestOneWatchPerBranch(t *testing.T) {
 	for name, asks := range map[string]func(a *acts, one, two int){
 		"commands": func(a *acts, one, two int) {
-			a.says(one, testrig.Writer, "/pawl watch")
-			a.says(two, testrig.Writer, "/pawl watch")
+			a.comments(one, testrig.Writer, "/pawl watch")
+			a.comments(two, testrig.Writer, "/pawl watch")
 		},
 		"two at once": func(a *acts, one, two int) {
 			a.Writes(one, testrig.Writer, "/pawl watch")
@@ -40,7 +40,7 @@ func TestOneWatchPerBranch(t *testing.T) {
 			two := a.backport()
 			asks(a, one, two)
 			want := fmt.Sprintf("Not watched: pull request `#%d` has the same branch and is watched; `/pawl unwatch` there ends that watch. Nothing was done.", one)
-			if said := a.Said(two); !strings.Contains(said, want) {
+			if said := a.NewestComment(two); !strings.Contains(said, want) {
 				t.Errorf("the answer is %q, want %q", said, want)
 			}
 			a.red(one, "unit", "TestA")
@@ -48,8 +48,8 @@ func TestOneWatchPerBranch(t *testing.T) {
 			if len(a.state(two).Attempts) != 0 || a.Calls() != 1 {
 				t.Errorf("%d attempts, %d of them on the second pull request", a.Calls(), len(a.state(two).Attempts))
 			}
-			a.says(one, testrig.Writer, "/pawl unwatch")
-			a.says(two, testrig.Writer, "/pawl watch")
+			a.comments(one, testrig.Writer, "/pawl unwatch")
+			a.comments(two, testrig.Writer, "/pawl watch")
 			a.red(two, "unit", "TestB")
 			if got := a.state(two); !got.Watched() || len(got.Attempts) != 1 {
 				t.Errorf("after the first watch: watched %t, %d attempts", got.Watched(), len(got.Attempts))
@@ -70,8 +70,8 @@ func TestOwnPullRequestOfAWatchedBranchIsNotWatched(t *testing.T) {
 	a.Must(err)
 	other, err := a.World.OpenPull(t.Context(), testrig.Repo, testrig.Writer, fakegithub.PullRequest{Title: "Backport", Head: "pawl/issue-1", Base: "release"})
 	a.Must(err)
-	a.says(other, testrig.Writer, "/pawl watch")
-	a.says(issue, testrig.Writer, "/pawl solve")
+	a.comments(other, testrig.Writer, "/pawl watch")
+	a.comments(issue, testrig.Writer, "/pawl solve")
 	s := a.state(issue)
 	if want := fmt.Sprintf("pull request #%d has the same branch", other); s.Pull == 0 || !strings.HasPrefix(s.Watch.Ended, want) {
 		t.Errorf("pull request #%d, and the watch ended because %q, want %q", s.Pull, s.Watch.Ended, want)
@@ -91,18 +91,18 @@ func TestWatchSaysWhatGitHubDidNotShow(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			a, n := newWatched(t, mending)
 			a.World.Inject(fakegithub.Fault{Route: route, Times: 100, Status: 403, Message: "Resource not accessible by integration"})
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			for _, want := range []string{
 				"Not watched: GitHub did not show " + what + ":",
 				"403 Forbidden: Resource not accessible by integration",
 				"compare the App's permissions with app.yml and accept new ones on the installation's page",
 			} {
-				if said := a.Said(n); !strings.Contains(said, want) {
+				if said := a.NewestComment(n); !strings.Contains(said, want) {
 					t.Errorf("the answer is %q, want %q", said, want)
 				}
 			}
 			a.World.ClearFaults()
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			if !a.state(n).Watched() {
 				t.Error("not watched after the permission was granted")
 			}

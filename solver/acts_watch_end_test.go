@@ -49,7 +49,7 @@ func (a *acts) provoke(pull int, title string) {
 	_, err = a.World.ReviewComment(a.T.Context(), testrig.Repo, pull, testrig.Writer, "f.txt", 1, "This is wrong.")
 	a.Must(err)
 	a.settle()
-	a.says(pull, testrig.Writer, "Please change f.txt.")
+	a.comments(pull, testrig.Writer, "Please change f.txt.")
 	a.Push("main", "feat: f", "f.txt", "another\n")
 	a.pass(2 * time.Hour)
 	a.expect(pull, "after the end", title, calls)
@@ -85,11 +85,11 @@ func TestEndOfAWatchEndsItsWork(t *testing.T) {
 // TestSecondWatchOfAHeadFindsItsFailuresAgain stops the first round before its agent runs.
 func TestSecondWatchOfAHeadFindsItsFailuresAgain(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.during(func() { a.Writes(n, testrig.Writer, "/pawl stop"); a.deliverAll() })
 	a.red(n, "unit", "TestA")
 	head := a.Head(n)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	if a.Calls() != 1 || a.Head(n) == head {
 		t.Errorf("%d runs of the agent, title %q; want a round on the same failure, and its push", a.Calls(), a.title(n))
 	}
@@ -104,9 +104,9 @@ func (a *acts) deliverAll() {
 func TestEndOfAWatchLeavesAUsersOwnRequestAlone(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Push("main", "ci", ".github/pawl.yml", "verify: ['false']\n")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.during(func() { a.Writes(n, testrig.Writer, "/pawl unwatch"); a.deliverAll() })
-	a.says(n, testrig.Writer, "/pawl solve add a line")
+	a.comments(n, testrig.Writer, "/pawl solve add a line")
 	if a.Calls() < 2 {
 		t.Errorf("%d attempts, want that the ladder of the user's request goes on", a.Calls())
 	}
@@ -120,7 +120,7 @@ func TestWatchEndsIfWhoAskedMayNotWrite(t *testing.T) {
 	lost := func(a *acts) { a.Must(a.World.SetRole(testrig.Repo, testrig.Writer, "read")) }
 	t.Run("between rounds", func(t *testing.T) {
 		a, n := newWatched(t, mending)
-		a.says(n, testrig.Writer, "/pawl watch")
+		a.comments(n, testrig.Writer, "/pawl watch")
 		a.red(n, "unit", "TestA")
 		a.pass(fresh)
 		lost(a)
@@ -131,7 +131,7 @@ func TestWatchEndsIfWhoAskedMayNotWrite(t *testing.T) {
 	})
 	t.Run("during a round", func(t *testing.T) {
 		a, n := newWatched(t, mending)
-		a.says(n, testrig.Writer, "/pawl watch")
+		a.comments(n, testrig.Writer, "/pawl watch")
 		a.during(func() { lost(a) })
 		before := a.Head(n)
 		a.red(n, "unit", "TestA")
@@ -143,8 +143,8 @@ func TestWatchEndsIfWhoAskedMayNotWrite(t *testing.T) {
 	t.Run("but another user asked since", func(t *testing.T) {
 		a, n := newWatched(t, mending)
 		a.Must(a.World.AddUser("mia", 1003, map[string]string{testrig.Repo: "maintain"}))
-		a.says(n, testrig.Writer, "/pawl watch")
-		a.says(n, "mia", "/pawl watch the tests")
+		a.comments(n, testrig.Writer, "/pawl watch")
+		a.comments(n, "mia", "/pawl watch the tests")
 		a.pass(fresh)
 		lost(a)
 		a.red(n, "unit", "TestA")
@@ -215,7 +215,7 @@ func TestWatchLooksAgainAfterABotsPush(t *testing.T) {
 		_, err := a.World.PushCommit(a.T.Context(), testrig.Repo, "format[bot]", fakegithub.Commit{Branch: "feature", Message: "Format", Files: map[string]string{"f.txt": words}})
 		a.Must(err)
 	}
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.during(func() { format("formatted\n"); a.deliverAll() })
 	a.red(n, "unit", "TestA")
 	if s := a.state(n); !s.Attempts[0].Receipt.Moved || len(s.Pending()) != 0 {
@@ -244,15 +244,15 @@ func TestRemovingTheLabelEndsAWatchWhoeverMay(t *testing.T) {
 
 func TestRepeatedWatchAdmitsTheNewHead(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.Must(a.World.Protect(testrig.Repo, "feature"))
-	a.says(n, testrig.Writer, "/pawl watch and hurry")
+	a.comments(n, testrig.Writer, "/pawl watch and hurry")
 	a.expect(n, "nothing has changed", "Watching: round 0 of 5", 0)
 	a.Push("feature", "mine", "g.txt", "g\n")
-	a.says(n, testrig.Writer, "/pawl watch again, please")
+	a.comments(n, testrig.Writer, "/pawl watch again, please")
 	a.expect(n, "another head", "Not watched: branch feature is protected", 0)
-	if !strings.Contains(a.Said(n), "Not watched: branch feature is protected. Nothing was done.") {
-		t.Errorf("the answer is %q", a.Said(n))
+	if !strings.Contains(a.NewestComment(n), "Not watched: branch feature is protected. Nothing was done.") {
+		t.Errorf("the answer is %q", a.NewestComment(n))
 	}
 }
 
@@ -274,7 +274,7 @@ func TestReopenedPullRequestIsWatchedByItsLabel(t *testing.T) {
 
 func TestWatchSurvivesARestart(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.ends(a.Head(n), "unit", "failure", job("go test ./...", "--- FAIL: TestA (0.00s)\nFAIL\nFAIL\texample.com/x\t0.003s"))
 	a.deliverAll()
 	a.Clock.Reach(a.Clock.Now().Add(time.Minute))
@@ -341,15 +341,15 @@ func TestWatchTakesTheReviewsThatWereThere(t *testing.T) {
 			a.Must(a.World.AddUser("mia", 1003, map[string]string{testrig.Repo: "maintain"}))
 			c.before(a, n)
 			a.green(n, "unit")
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			if a.Calls() != c.calls {
 				t.Fatalf("%d attempts, want %d", a.Calls(), c.calls)
 			}
 			if c.calls == 1 && !strings.Contains(a.Prompt("1"), words) {
 				t.Errorf("the prompt lacks the review:\n%s", a.Prompt("1"))
 			}
-			a.says(n, testrig.Writer, "/pawl unwatch")
-			a.says(n, testrig.Writer, "/pawl watch once more")
+			a.comments(n, testrig.Writer, "/pawl unwatch")
+			a.comments(n, testrig.Writer, "/pawl watch once more")
 			a.green(n, "unit")
 			a.expect(n, "watched again", "Ready: green after", c.calls)
 		})
@@ -360,7 +360,7 @@ func TestLineCommentJoinsTheNextRound(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.AddUser("mia", 1003, map[string]string{testrig.Repo: "maintain"}))
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	_, err := a.World.ReviewComment(t.Context(), testrig.Repo, n, "mia", "f.txt", 1, "This word is wrong.")
 	a.Must(err)
 	a.settle()
@@ -395,7 +395,7 @@ func TestLineCommentOnPawlsOwnWatchedPullRequestBeginsARound(t *testing.T) {
 func TestDismissedReviewCostsNoRound(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.StartCheckRun(testrig.Repo, "github-actions", a.Head(n), "slow"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	id := a.reviews(n, testrig.Writer, "CHANGES_REQUESTED", "Please rename f.txt to g.txt.")
 	a.expect(n, "a check runs", "Watching: round 0 of 5", 0)
 	a.Must(a.World.Dismiss(testrig.Repo, n, testrig.Writer, id))

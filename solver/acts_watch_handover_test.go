@@ -79,7 +79,7 @@ func TestHandedOverRoundRestoresNothing(t *testing.T) {
 			a.green(n, "unit")
 			first := a.Head(n)
 			removed := a.Push("feature", "a mistake", "m.txt", "m\n")
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			a.ends(a.Head(n), "unit", "failure", job("go test ./...", "--- FAIL: TestA (0.00s)\nFAIL\nFAIL\texample.com/x\t0.003s"))
 			a.deliverAll()
 			a.Clock.Reach(a.Clock.Now().Add(time.Minute))

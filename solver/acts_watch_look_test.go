@@ -23,12 +23,12 @@ func TestWatchIsRefusedOnlyIfARuleBlocksPushes(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			a, n := newWatched(t, mending)
 			a.Must(a.World.AddRule(testrig.Repo, "feature", kind))
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			if a.state(n).Watched() == refused {
-				t.Errorf("refused: %t, want %t: %q", !refused, refused, a.Said(n))
+				t.Errorf("refused: %t, want %t: %q", !refused, refused, a.NewestComment(n))
 			}
-			if refused && !strings.Contains(a.Said(n), "branch feature is protected") {
-				t.Errorf("the answer is %q", a.Said(n))
+			if refused && !strings.Contains(a.NewestComment(n), "branch feature is protected") {
+				t.Errorf("the answer is %q", a.NewestComment(n))
 			}
 		})
 	}
@@ -45,7 +45,7 @@ func TestWatchLooksAgainForACommitStatus(t *testing.T) {
 			}
 			a.Must(a.World.SetStatus(testrig.Repo, a.Head(n), "legacy", "pending"))
 			a.green(n, "unit")
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			a.pass(30 * time.Minute)
 			if got := a.state(n).Watch.Looked; got.Lacks != want || got.Again.IsZero() {
 				t.Errorf("the look lacks %q, want %q; again at %s", got.Lacks, want, got.Again)
@@ -61,7 +61,7 @@ func TestWatchStopsLookingAfterADay(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.RequireChecks(testrig.Repo, "main", "legacy"))
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.pass(25 * time.Hour)
 	a.World.ResetCalls()
 	a.pass(48 * time.Hour)
@@ -70,14 +70,14 @@ func TestWatchStopsLookingAfterADay(t *testing.T) {
 	}
 	a.expect(n, "the title says what it lacks", "Watching: round 0 of 5: GitHub does not let it merge, and required check legacy", 0)
 	a.Must(a.World.SetStatus(testrig.Repo, a.Head(n), "legacy", "success"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.expect(n, "asked to look", "Ready: green after 0 rounds", 0)
 }
 
 func TestWatchLooksAtTheLastPushToTheBase(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.Clock.Reach(a.Clock.Now().Truncate(10 * time.Minute).Add(10*time.Minute + time.Second))
 	a.Push("main", "docs: a page", "b.txt", "b\n")
 	a.settle()
@@ -108,7 +108,7 @@ func TestOwnPullRequestFollowsTheLastPushToTheBase(t *testing.T) {
 func TestWatchDoesNotWaitForPawlsOwnCheck(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.RequireChecks(testrig.Repo, "main", "unit", "pawl"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestA")
 	a.green(n, "unit")
 	a.expect(n, "the base requires Pawl's own check", "Ready: green after 1 round", 1)
@@ -119,7 +119,7 @@ func TestWatchAsksRarelyWhetherThePullRequestMerges(t *testing.T) {
 	a.Must(a.World.KeepComputing(testrig.Repo, n, true))
 	a.green(n, "unit")
 	a.World.ResetCalls()
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.pass(70 * time.Minute)
 	if got := a.World.Calls()["GET /repos/{owner}/{repo}/pulls/{number}"]; got > 90 {
 		t.Errorf("asked %d times", got)
@@ -138,7 +138,7 @@ func TestWatchLooksAgainAfterARefusal(t *testing.T) {
 			a, n := newWatched(t, mending)
 			a.green(n, "unit")
 			a.World.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/commits/{ref}/check-runs", Times: 1, Status: status, Message: "No."})
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			if got := a.title(n); !strings.Contains(got, "GitHub did not show the head") {
 				t.Errorf("the title is %q", got)
 			}
@@ -152,7 +152,7 @@ func TestWatchGoesOnAfterAnErrorOfGitHub(t *testing.T) {
 	for _, route := range []string{"GET /repos/{owner}/{repo}/commits/{ref}/check-runs", "GET /repos/{owner}/{repo}/pulls/{number}", "GET /repos/{owner}/{repo}/branches/{branch...}"} {
 		t.Run(route, func(t *testing.T) {
 			a, n := newWatched(t, mending)
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			a.ends(a.Head(n), "unit", "success", nil)
 			for a.deliver() {
 			}
@@ -176,7 +176,7 @@ func TestWatchReadsManyChecks(t *testing.T) {
 			for i := range checks {
 				a.ends(a.Head(n), fmt.Sprintf("unit %d", i), "success", nil)
 			}
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			a.pass(time.Minute)
 			a.expect(n, "all have finished", want, 0)
 		})
@@ -188,7 +188,7 @@ func TestWatchLooksAgainAtANewBase(t *testing.T) {
 	a.Push("release", "a release", "r.txt", "r\n")
 	a.Must(a.World.RequireChecks(testrig.Repo, "release", "build"))
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.expect(n, "the first base", "Ready: green after 0 rounds", 0)
 	a.Must(a.World.Retarget(testrig.Repo, n, testrig.Writer, "release"))
 	a.pass(time.Minute)
@@ -197,7 +197,7 @@ func TestWatchLooksAgainAtANewBase(t *testing.T) {
 
 func TestFlakyJobOfAWatchThatCannotRunAgain(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.ends(a.Head(n), "unit", "failure", nil)
 	a.ends(a.Head(n), "unit", "success", nil) // a user ran it again
 	a.settle()
@@ -212,7 +212,7 @@ func TestFlakyJobOfAWatchThatCannotRunAgain(t *testing.T) {
 
 func TestWatchAfterARestartInMidLook(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.ends(a.Head(n), "unit", "success", nil)
 	failed := false
 	a.before = func(b thread.Batch) error {
@@ -245,7 +245,7 @@ func TestWatchLooksAgainAfterAnApproval(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.RequireChecks(testrig.Repo, "main", "legacy"))
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	const lacks = "Watching: round 0 of 5: GitHub does not let it merge, and required check legacy"
 	a.expect(n, "a status is missing, whose events Pawl does not get", lacks, 0)
 	a.Must(a.World.SetStatus(testrig.Repo, a.Head(n), "legacy", "success"))

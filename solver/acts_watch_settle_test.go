@@ -22,7 +22,7 @@ func TestPendingCommitStatusKeepsAWatchFromReady(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.SetStatus(testrig.Repo, a.Head(n), "legacy", "pending"))
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	for _, wait := range []time.Duration{time.Minute, 4 * time.Minute, 10 * time.Minute, 20 * time.Minute, time.Hour} {
 		a.pass(wait)
 		a.expect(n, "the status is pending", "Watching: round 0 of 5: GitHub counts a status that has not passed (completed neutral)", 0)
@@ -43,7 +43,7 @@ func TestStoppedWatchOfAGreenHeadIsReady(t *testing.T) {
 	for name, status := range map[string]string{"all green": "success", "a status pending": "pending"} {
 		t.Run(name, func(t *testing.T) {
 			a, n := newWatched(t, mending)
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			a.red(n, "unit", "TestA")
 			a.red(n, "unit", "TestA")
 			a.expect(n, "no progress", "Stopped: not green after 1 round (completed action_required)", 1)
@@ -68,7 +68,7 @@ func TestStoppedWatchOfAGreenHeadIsReady(t *testing.T) {
 func TestFailureThatPassedMeanwhileBeginsNoRound(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Config += "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	now, account := a.Clock.Now(), a.cfg.Backends[0].Account
 	other, err := a.store.Acquire(t.Context(), widgets(99), "other")
 	a.Must(err)
@@ -103,7 +103,7 @@ func TestFailureWhereTheBranchLeftTheBaseIsNotItsOwn(t *testing.T) {
 			} else {
 				a.ends(tip, "unit", base, nil)
 			}
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			a.red(n, "unit", "TestOld")
 			a.pass(10 * time.Minute)
 			if a.Calls() > 0 {
@@ -123,7 +123,7 @@ func TestFailureWhereTheBranchLeftTheBaseIsNotItsOwn(t *testing.T) {
 func TestWatchWaitsForChecksOfSeveralHours(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.StartCheckRun(testrig.Repo, "github-actions", a.Head(n), "nightly"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestA")
 	a.pass(5 * time.Hour)
 	a.expect(n, "a check runs for hours", "Watching: round 0 of 5", 0)
@@ -134,7 +134,7 @@ func TestWatchWaitsForChecksOfSeveralHours(t *testing.T) {
 func TestWatchWaitsNoLongerForACheckThatNeverEnds(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.StartCheckRun(testrig.Repo, "github-actions", a.Head(n), "stuck"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestA")
 	a.pass(7 * time.Hour)
 	a.expect(n, "after six hours", "Watching: round 1 of 5", 1)
@@ -151,7 +151,7 @@ func TestRerunThatNeverStartsCostsFewCalls(t *testing.T) {
 		},
 	})
 	a.World.ResetCalls()
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestA")
 	a.pass(50 * time.Minute)
 	a.expect(n, "the jobs do not start", "Watching: round 0 of 5", 0)
@@ -164,7 +164,7 @@ func TestRerunThatNeverStartsCostsFewCalls(t *testing.T) {
 
 func TestRerunThatTakesHoursIsWaitedFor(t *testing.T) {
 	a, n := newWatched(t, mending, mayRerun)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestNow")
 	a.pass(3 * time.Hour)
 	a.expect(n, "the job runs again", "Watching: round 0 of 5", 0)
@@ -179,7 +179,7 @@ func TestFlakyFailureFromBeforeTheWatchBeginsNoRound(t *testing.T) {
 	a, n := newWatched(t, mending, mayRerun)
 	a.red(n, "unit", "TestNow")
 	a.pass(10 * time.Minute)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.pass(3 * time.Hour)
 	a.expect(n, "the job runs again", "Watching: round 0 of 5", 0)
 	a.green(n, "unit")
@@ -190,10 +190,10 @@ func TestAStopIsShownOnAHeadWithAPendingStatus(t *testing.T) {
 	a, n := newWatched(t, "echo I changed nothing.\n")
 	a.Must(a.World.SetStatus(testrig.Repo, a.Head(n), "legacy", "pending"))
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.pass(5 * time.Minute)
 	a.expect(n, "the status is pending", "Watching: round 0 of 5: GitHub counts a status", 0)
-	a.says(n, testrig.Writer, "/pawl solve rename f.txt to g.txt")
+	a.comments(n, testrig.Writer, "/pawl solve rename f.txt to g.txt")
 	if got := a.title(n); !strings.HasPrefix(got, "Stopped") {
 		t.Errorf("the agent changed nothing: title %q", got)
 	}
@@ -202,7 +202,7 @@ func TestAStopIsShownOnAHeadWithAPendingStatus(t *testing.T) {
 func TestTwoChecksOfOneNameAreClassifiedOnce(t *testing.T) {
 	a, n := newWatched(t, "echo I changed nothing.\n")
 	a.World.AddOtherApp("other-ci", 4711)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	_, err := a.World.CompleteCheckRun(testrig.Repo, "other-ci", fakegithub.CheckResult{SHA: a.Head(n), Name: "unit", Conclusion: "success"})
 	a.Must(err)
 	a.red(n, "unit", "TestA")
@@ -223,7 +223,7 @@ func TestRequiredVerdictOfPawlKeepsAWatchFromReady(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.RequireChecks(testrig.Repo, "main", "unit", "pawl/severity"))
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.pass(time.Hour)
 	a.expect(n, "the base requires a verdict", "Watching: round 0 of 5: GitHub does not let it merge, and required check pawl/severity", 0)
 }
@@ -232,7 +232,7 @@ func TestFailureOfAReviewedHeadIsNotForgottenAfterAMove(t *testing.T) {
 	var a *acts
 	a, n := newWatched(t, mending)
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.during(func() { a.Push("feature", "my own fix", "g.txt", "g\n") })
 	a.reviews(n, testrig.Writer, "CHANGES_REQUESTED", "Please rename f.txt to h.txt.")
 	a.green(n, "unit")

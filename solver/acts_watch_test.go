@@ -90,7 +90,7 @@ func (a *acts) mentions(pull int) (n int) {
 func TestWatchTurnsAPullRequestGreen(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.red(n, "unit", "TestA", "TestB") // before the watch
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.expect(n, "the first round", "Watching: round 1 of 5 (completed neutral", 1)
 	if !strings.Contains(a.Prompt("1"), "TestA") {
 		t.Errorf("the prompt lacks the failing test:\n%s", a.Prompt("1"))
@@ -103,7 +103,7 @@ func TestWatchTurnsAPullRequestGreen(t *testing.T) {
 	a.green(n, "late")
 	a.pass(time.Hour)
 	if a.mentions(n) != 1 {
-		t.Errorf("%d mentions, want 1: %q", a.mentions(n), a.Said(n))
+		t.Errorf("%d mentions, want 1: %q", a.mentions(n), a.NewestComment(n))
 	}
 	for _, p := range a.World.Pulls(testrig.Repo) {
 		if p.State != "open" || p.Author != testrig.Writer || p.Pull.Head != "feature" {
@@ -120,12 +120,12 @@ func TestWatchTurnsAPullRequestGreen(t *testing.T) {
 func TestWatchOfAPullRequestThatIsGreen(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.expect(n, "green from the beginning", "Ready: green after 0 rounds (completed success)", 0)
 	if a.mentions(n) != 1 {
 		t.Errorf("%d mentions", a.mentions(n))
 	}
-	a.says(n, testrig.Writer, "/pawl unwatch")
+	a.comments(n, testrig.Writer, "/pawl unwatch")
 	a.expect(n, "the end", "Not watched: ada ended the watch (completed neutral)", 0)
 	a.red(n, "unit", "TestA")
 	a.pass(time.Hour)
@@ -135,7 +135,7 @@ func TestWatchOfAPullRequestThatIsGreen(t *testing.T) {
 func TestWatchWaitsUntilAllChecksHaveFinished(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.StartCheckRun(testrig.Repo, "github-actions", a.Head(n), "slow"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestA")
 	a.expect(n, "a check runs", "Watching: round 0 of 5 (completed neutral", 0)
 	_, err := a.World.Review(testrig.Repo, n, testrig.Writer, "CHANGES_REQUESTED", "Please rename f.txt to g.txt.")
@@ -154,16 +154,16 @@ func TestWatchWaitsUntilAllChecksHaveFinished(t *testing.T) {
 func TestWatchStopsAfterItsRounds(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Config += "policy: {stagnation: {similarity: 1}}\n" // only the rounds shall stop it
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	for i := range 6 {
 		a.fails(n, i)
 	}
 	a.expect(n, "the sixth failure", "Stopped: not green after 5 rounds (completed action_required)", 5)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.pass(time.Hour)
 	a.expect(n, "the same words", "Stopped: not green after 5 rounds", 5)
-	a.says(n, testrig.Writer, "Use a mutex around the map, please. /pawl is not needed.")
-	a.says(n, testrig.Writer, "/pawl solve use a mutex around the map")
+	a.comments(n, testrig.Writer, "Use a mutex around the map, please. /pawl is not needed.")
+	a.comments(n, testrig.Writer, "/pawl solve use a mutex around the map")
 	a.expect(n, "new words", "Watching: round 0 of 5", 6)
 	a.fails(n, 6)
 	a.expect(n, "and the count begins anew", "Watching: round 1 of 5", 7)
@@ -171,7 +171,7 @@ func TestWatchStopsAfterItsRounds(t *testing.T) {
 
 func TestWatchOfACheckThatAlwaysFailsAlike(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	for range 7 {
 		a.fails(n, 1)
 	}
@@ -182,7 +182,7 @@ func TestWatchOfACheckThatAlwaysFailsAlike(t *testing.T) {
 
 func TestWatchStopsWithoutConvergence(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestA", "TestB")
 	a.red(n, "unit", "TestB") // fewer
 	a.red(n, "unit", "TestC") // others
@@ -201,7 +201,7 @@ func TestWatchLeavesFlakyRedAndInfrastructureAlone(t *testing.T) {
 	})
 	base := a.World.Branches(testrig.Repo)["main"]
 	a.ends(base, "nightly", "failure", job("make", "it broke"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.ends(a.Head(n), "flaky", "failure", job("go test ./...", "--- FAIL: TestNow (0.00s)\nFAIL"))
 	a.ends(a.Head(n), "nightly", "failure", job("make", "it broke"))
 	a.ends(a.Head(n), "machine", "cancelled", nil)
@@ -225,7 +225,7 @@ func TestWatchLeavesFlakyRedAndInfrastructureAlone(t *testing.T) {
 func TestWatchMergesAConflictingBase(t *testing.T) {
 	a, n := newWatched(t, `grep -v '^[<=>][<=>]' f.txt > c && mv c f.txt; cat > "$CTRL/prompt.1"; echo resolved`)
 	a.green(n, "unit")
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.Push("main", "docs: a page", "b.txt", "b\n")
 	a.pass(time.Hour)
 	a.expect(n, "a base without conflict", "Ready: green after 0 rounds", 0)
@@ -241,7 +241,7 @@ func TestWatchMergesAConflictingBase(t *testing.T) {
 
 func TestWatchIsSilentAfterAPush(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.Push("feature", "my own fix", "g.txt", "g\n")
 	a.red(n, "unit", "TestA")
 	a.pass(50 * time.Minute)
@@ -250,7 +250,7 @@ func TestWatchIsSilentAfterAPush(t *testing.T) {
 	a.expect(n, "after the hour", "Watching: round 1 of 5", 1)
 	a.Push("feature", "another fix", "g.txt", "h\n")
 	a.red(n, "unit", "TestB")
-	a.says(n, testrig.Writer, "/pawl watch go on at once")
+	a.comments(n, testrig.Writer, "/pawl watch go on at once")
 	a.expect(n, "asked", "Watching: round 1 of 5", 2)
 }
 
@@ -258,7 +258,7 @@ func TestWatchBeginsAgainIfTheBranchMoves(t *testing.T) {
 	for name, before := range map[string]bool{"its webhook comes first": true, "the push is refused": false} {
 		t.Run(name, func(t *testing.T) {
 			a, n := newWatched(t, mending)
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			theirs := ""
 			a.during(func() {
 				theirs = a.Push("feature", "mine", "g.txt", "g\n")
@@ -285,7 +285,7 @@ func TestWatchNeedsOnlyTheRequiredChecks(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.Protect(testrig.Repo, "main", "unit"))
 	a.Must(a.World.RequireChecks(testrig.Repo, "main", "build"))
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "optional", "TestA")
 	a.green(n, "unit")
 	a.expect(n, "a required check has not reported", "Watching: round 0 of 5", 0)
@@ -300,7 +300,7 @@ func TestWatchCountsAllChecksIfTheRulesCannotBeRead(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.Must(a.World.Protect(testrig.Repo, "main", "unit"))
 	a.World.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/branches/{branch...}", Times: 100, Status: 403, Message: "Resource not accessible by integration"})
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.green(n, "unit")
 	a.expect(n, "all pass", "Ready: green after 0 rounds", 0)
 	a.red(n, "optional", "TestA")
@@ -349,30 +349,30 @@ func TestWatchIsRefusedWithASentence(t *testing.T) {
 		"on an issue": {func(a *acts) int {
 			n, err := a.World.OpenIssue(testrig.Repo, testrig.Writer, "An issue", "Words.")
 			a.Must(err)
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			return n
 		}, "Not watched: this thread has no open pull request. Nothing was done."},
 		"on a protected branch": {func(a *acts) int {
 			n := a.pull("release", map[string]string{"r.txt": "r\n"})
 			a.Must(a.World.Protect(testrig.Repo, "release"))
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			return n
 		}, "Not watched: branch release is protected."},
 		"of a bot": {func(a *acts) int {
 			n := a.botPull()
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			return n
 		}, "Not watched: the pull request was opened by the bot `deps[bot]`, which is not in `policy.allowed_bots`."},
 		"from a fork": {func(a *acts) int {
 			n := a.pull("feature", map[string]string{"r.txt": "r\n"})
 			a.World.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/pulls/{number}", Times: -1, Answer: fromFork})
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			return n
 		}, "Not watched: the pull request comes from a fork, and Pawl pushes only to branches of this repository."},
 		"with errors in the configuration": {func(a *acts) int {
 			n := a.pull("feature", map[string]string{"r.txt": "r\n"})
 			a.Push("main", "ci", ".github/pawl.yml", "watch: {pulls: all}\n")
-			a.says(n, testrig.Writer, "/pawl watch")
+			a.comments(n, testrig.Writer, "/pawl watch")
 			return n
 		}, "Not watched: `.github/pawl.yml` has errors."},
 		"without a trigger": {func(a *acts) int {
@@ -389,7 +389,7 @@ func TestWatchIsRefusedWithASentence(t *testing.T) {
 			a.Agent(mending, "")
 			a.Must(a.World.AddBot("deps[bot]", 88))
 			n := c.asks(a)
-			if said := a.Said(n); !strings.Contains(said, strings.TrimSuffix(c.want, ".")) {
+			if said := a.NewestComment(n); !strings.Contains(said, strings.TrimSuffix(c.want, ".")) {
 				t.Errorf("the answer is %q, want %q", said, c.want)
 			}
 			if a.state(n).Watching() || a.StatusComment(n) != "" {
@@ -428,18 +428,18 @@ func TestWatchOfAnAllowedBotsPullRequest(t *testing.T) {
 	a.Config += "policy: {allowed_bots: [88]}\n"
 	a.Must(a.World.AddBot("deps[bot]", 88))
 	n := a.botPull()
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.pass(6 * time.Minute)
 	a.expect(n, "allowed_bots lists it", "Ready: green after 0 rounds", 0)
 }
 
 func TestWatchByAReaderIsRefused(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(n, testrig.Reader, "/pawl watch")
+	a.comments(n, testrig.Reader, "/pawl watch")
 	a.red(n, "unit", "TestA")
 	a.pass(time.Hour)
-	if !strings.Contains(a.Said(n), "may not write to this repository") || a.Calls() != 0 {
-		t.Errorf("%d attempts, and the answer is %q", a.Calls(), a.Said(n))
+	if !strings.Contains(a.NewestComment(n), "may not write to this repository") || a.Calls() != 0 {
+		t.Errorf("%d attempts, and the answer is %q", a.Calls(), a.NewestComment(n))
 	}
 }
 
@@ -492,8 +492,8 @@ func TestWatchedPullRequestsWithOneBase(t *testing.T) {
 	a := newActs(t, nil)
 	a.Agent(`cat > /dev/null; for f in f.txt g.txt; do [ -f $f ] && grep -v '^[<=>][<=>]' $f > c && mv c $f; done; echo "$PAWL_THREAD" >> "$CTRL/threads"; true`, "")
 	one, two := a.pull("one", map[string]string{"f.txt": "1\n"}), a.pull("two", map[string]string{"g.txt": "2\n"})
-	a.says(one, testrig.Writer, "/pawl watch")
-	a.says(two, testrig.Writer, "/pawl watch")
+	a.comments(one, testrig.Writer, "/pawl watch")
+	a.comments(two, testrig.Writer, "/pawl watch")
 	a.pass(6 * time.Minute)
 	a.Push("main", "feat: f", "f.txt", "another\n")
 	a.pass(time.Hour)
@@ -513,10 +513,10 @@ const maxWatchCalls = 40
 
 func TestWatchCostsFewAPICalls(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.says(a.pull("other", map[string]string{"o.txt": "o\n"}), testrig.Writer, "/pawl status") // what a server asks once
+	a.comments(a.pull("other", map[string]string{"o.txt": "o\n"}), testrig.Writer, "/pawl status") // what a server asks once
 	a.red(n, "unit", "TestA", "TestB")
 	a.World.ResetCalls()
-	a.says(n, testrig.Writer, "/pawl watch")
+	a.comments(n, testrig.Writer, "/pawl watch")
 	a.red(n, "unit", "TestB")
 	a.green(n, "unit")
 	a.expect(n, "in the end", "Ready: green after 2 rounds", 2)

@@ -189,8 +189,8 @@ func (a *acts) pass(d time.Duration) {
 	a.settle()
 }
 
-// says posts a comment and lets Pawl work.
-func (a *acts) says(n int, who, words string) {
+// comments posts a comment and lets Pawl work.
+func (a *acts) comments(n int, who, words string) {
 	a.T.Helper()
 	a.Writes(n, who, words)
 	a.settle()

@@ -38,7 +38,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	}
 	title := attempt.Subject(p.state, p.thread, p.state.LastChange().Receipt, maxPullTitle)
 	body := checkrun.PullBody(v)
-	p.says(ctx, body)
+	p.logOwnText(ctx, body)
 	begun := p.state.Acts[thread.ActPull].At // by an earlier try
 	if begun.IsZero() {
 		if err := p.begin(ctx, thread.Act{Key: thread.ActPull}); err != nil {
@@ -241,7 +241,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 		backends = append(backends, b.Name)
 	}
 	body := checkrun.Answer(v, q, p.app.Slug, backends, p.solver.HasBackend(q.Word))
-	p.says(ctx, body)
+	p.logOwnText(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
 	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})
 }
@@ -313,8 +313,8 @@ func (p *publisher) publishAnswers(ctx context.Context) error {
 		if o := a.Receipt.Outcome; (o != policy.Answered && o != policy.Planned) || p.state.Acts[key].Done {
 			continue
 		}
-		number, body := p.askedOn(a.N), checkrun.Said(p.state.Fact(a))
-		p.says(ctx, body)
+		number, body := p.askedOn(a.N), checkrun.AnswerComment(p.state.Fact(a))
+		p.logOwnText(ctx, body)
 		mark := fmt.Sprintf("<!-- pawl:said %s %d -->", p.thread, a.N)
 		if err := p.comment(ctx, key, number, 0, body, mark, thread.Act{}); err != nil {
 			return err

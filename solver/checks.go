@@ -296,9 +296,9 @@ func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 		return nil
 	}
 	l.reads, r.was = l.reads+1, c.Conclusion
-	f.Said = render.Joined("\n\n", strings.TrimSpace(c.Output.Title), strings.TrimSpace(c.Output.Summary), strings.TrimSpace(c.Output.Text), l.annotations(ctx, c))
-	r.head = strings.Split(f.Said, "\n")
-	if c.App.Slug == "github-actions" && feedback.Outside(f.Said) == "" {
+	f.Output = render.Joined("\n\n", strings.TrimSpace(c.Output.Title), strings.TrimSpace(c.Output.Summary), strings.TrimSpace(c.Output.Text), l.annotations(ctx, c))
+	r.head = strings.Split(f.Output, "\n")
+	if c.App.Slug == "github-actions" && feedback.Outside(f.Output) == "" {
 		l.readJob(ctx, c.ID, &r, &f)
 	}
 	l.add(r, f)

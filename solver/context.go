@@ -136,8 +136,8 @@ func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part
 		if i == 0 {
 			first = d
 		}
-		comments := r.said(ctx, "issue_comment", "comments"+of, d.Comments.Nodes, d.Comments.Total)
-		reviews := r.said(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Post) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
+		comments := r.discussion(ctx, "issue_comment", "comments"+of, d.Comments.Nodes, d.Comments.Total)
+		reviews := r.discussion(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Post) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
 		parts = append(parts, files(d, of), r.commits(d, of), r.remarks(ctx, "remarks on lines"+of, d), reviews, comments)
 		for _, c := range d.Closes.Nodes {
 			linked = append(linked, c.Number)
@@ -153,7 +153,7 @@ func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part
 	return append([]attempt.Part{r.linked(ctx, append(linked, references(texts)...), numbers), shown}, parts...)
 }
 
-func (r *reader) said(ctx context.Context, kind, name string, all []forge.Post, total int) attempt.Part {
+func (r *reader) discussion(ctx context.Context, kind, name string, all []forge.Post, total int) attempt.Part {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
 	left := map[string]int{}
 	for _, s := range slices.Backward(all) {

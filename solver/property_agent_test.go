@@ -44,9 +44,9 @@ func (r *repository) push(branch, from, to string) error {
 
 // agents play attempts and know their accounts' true limits.
 type agents struct {
-	mu    sync.Mutex
-	until map[string]time.Time // the end of an account's limit
-	told  map[string]string    // the source of the reset: structured, text or none
+	mu      sync.Mutex
+	until   map[string]time.Time // the end of an account's limit
+	sources map[string]string    // the source of the reset: structured, text or none
 }
 
 // play draws an attempt. A seed and an attempt determine it, except for the account's limits.
@@ -74,7 +74,7 @@ func (g *agents) play(w *world, t thread.ID, a thread.Started) solver.Play {
 	}
 	if p.Report.Ending == policy.UsageLimit {
 		p.Commit = ""
-		p.Report.Limit = &policy.Limit{Kind: policy.UsageLimit, Message: "You've hit your usage limit.", Source: g.told[a.Account]}
+		p.Report.Limit = &policy.Limit{Kind: policy.UsageLimit, Message: "You've hit your usage limit.", Source: g.sources[a.Account]}
 		if reset := g.until[a.Account]; p.Report.Limit.Source != policy.SourceNone {
 			if p.Report.Limit.Source == policy.SourceText {
 				reset = reset.Truncate(time.Minute)
@@ -104,7 +104,7 @@ func (g *agents) draw(w *world, r *rand.Rand, a thread.Started, p *solver.Play, 
 			lasts = 5 * time.Minute
 		}
 		g.until[a.Account] = time.Now().Add(p.Takes + lasts).Truncate(time.Second)
-		g.told[a.Account] = []string{policy.SourceStructured, policy.SourceText, policy.SourceNone}[r.IntN(3)]
+		g.sources[a.Account] = []string{policy.SourceStructured, policy.SourceText, policy.SourceNone}[r.IntN(3)]
 	case 12:
 		loops(45)
 	case 13:

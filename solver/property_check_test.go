@@ -47,12 +47,12 @@ type stepOf struct {
 
 // call is a running attempt.
 type call struct {
-	node    *node
-	account string
-	began   time.Time
-	worked  time.Time    // the agent's end or the last push; zero before
-	report  agent.Report // its agent's
-	told    bool         // the breaker has the report
+	node     *node
+	account  string
+	began    time.Time
+	worked   time.Time    // the agent's end or the last push; zero before
+	report   agent.Report // its agent's
+	reported bool         // the breaker has the report
 }
 
 func newBooks() books {
@@ -69,7 +69,7 @@ func (b *books) account(name string) *ledger {
 // appended checks a step's batch.
 func (w *world) appended(n *node, t thread.ID, b thread.Batch) {
 	if b.Breaker != nil && len(b.Events) == 0 {
-		w.told(t)
+		w.markReported(t)
 	}
 	for _, e := range b.Events {
 		switch d := e.Data.(type) {
@@ -231,7 +231,7 @@ func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 	if !stop.IsZero() && c.worked.Sub(stop) > 5*time.Second && r.Outcome != policy.Cancelled && r.Outcome != policy.Interrupted {
 		w.failHeld("%s: attempt %d ended %s, and worked %v after a stop", t, r.N, r.Outcome, c.worked.Sub(stop))
 	}
-	if c.told {
+	if c.reported {
 		return
 	}
 	reset := time.Time{}
@@ -241,15 +241,15 @@ func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 	w.books.account(a.Account).answer(t, r.Ending, reset, c.began)
 }
 
-// told marks an agent's ending as known to the breaker while the attempt continues.
-func (w *world) told(t thread.ID) {
+// markReported marks an agent's ending as known to the breaker while the attempt continues.
+func (w *world) markReported(t thread.ID) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
 	c := w.books.calls[t]
-	if c.told {
+	if c.reported {
 		return
 	}
-	c.told = true
+	c.reported = true
 	w.books.calls[t] = c
 	reset := time.Time{}
 	if l := c.report.Limit; l != nil && !l.ResetsAt.IsZero() {

@@ -21,7 +21,7 @@ var (
 // happens appends a random event to a thread as the handlers would.
 func (w *world) happens(r *rand.Rand, th *issue) {
 	s := w.fold(th.ID)
-	th.said++
+	th.events++
 	comment := feedback.Remark{Source: policy.FromComment, Actor: ann, Author: ann}
 	say := func(text string) { comment.Text = text; w.remark(r, th, s, comment) }
 	if !s.Tracked() {
@@ -30,7 +30,7 @@ func (w *world) happens(r *rand.Rand, th *issue) {
 	}
 	switch n := r.IntN(32); n {
 	case 0, 1, 2, 3, 4:
-		say(fmt.Sprintf("/pawl solve also %d", th.said))
+		say(fmt.Sprintf("/pawl solve also %d", th.events))
 	case 5, 6, 7:
 		say("/pawl retry")
 	case 8, 9:
@@ -53,7 +53,7 @@ func (w *world) happens(r *rand.Rand, th *issue) {
 		say("/pawl solve for me")
 	case 20, 21:
 		was := th.body
-		if th.body = fmt.Sprintf("It is broken in %d places.", th.said); r.IntN(3) == 0 {
+		if th.body = fmt.Sprintf("It is broken in %d places.", th.events); r.IntN(3) == 0 {
 			th.body = "It is broken."
 		}
 		w.remark(r, th, s, feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: ann, Author: ann, Text: th.body, Was: was, HasWas: true})
@@ -103,7 +103,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 		Description: j.Description, SHA: m.SHA, MadeAt: time.Now().Add(-time.Duration(r.Int64N(int64(3 * time.Second)))).Truncate(time.Second),
 		Snapshot: &thread.Details{Installation: 5, RepoID: 1, Title: "Broken", Body: th.body, Author: "ann", DefaultBranch: "main", URL: "http://github.test/i"}}
 	if m.Source == policy.FromComment {
-		f.Target = thread.Target{Kind: "issue_comment", ID: int64(10000*th.Number + th.said)}
+		f.Target = thread.Target{Kind: "issue_comment", ID: int64(10000*th.Number + th.events)}
 	}
 	if m.Source == policy.FromDescription {
 		f.Baseline = feedback.Content(m.Was)
@@ -121,7 +121,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 
 // append stores an event, sometimes twice, as deliveries arrive.
 func (w *world) append(r *rand.Rand, th *issue, wake bool, kind thread.Kind, data any) {
-	e := thread.NewEvent{Key: fmt.Sprint("delivery:", th.said), Kind: kind, At: time.Now(), Data: data}
+	e := thread.NewEvent{Key: fmt.Sprint("delivery:", th.events), Kind: kind, At: time.Now(), Data: data}
 	what := ""
 	switch d := data.(type) {
 	case thread.Feedback:

@@ -56,15 +56,15 @@ type world struct {
 // thread is an issue and its script.
 type issue struct {
 	thread.ID
-	body string
-	said int // number of its events
+	body   string
+	events int // number of its events
 }
 
 func branchOf(t thread.ID) string { return fmt.Sprintf("%s%d", thread.BranchPrefix, t.Number) }
 
 func newWorld(t *testing.T, seed uint64, base base) *world {
 	w := &world{t: t, seed: seed, base: base, github: &github{}, repo: &repository{tips: map[string]string{}, commits: map[string]bool{}},
-		agents: &agents{until: map[string]time.Time{}, told: map[string]string{}},
+		agents: &agents{until: map[string]time.Time{}, sources: map[string]string{}},
 		began:  time.Now(), rings: make(chan struct{}, 1), books: newBooks()}
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	err := os.WriteFile(path, base.image, 0o600)

@@ -106,8 +106,8 @@ func (p *publisher) begin(ctx context.Context, a thread.Act) error {
 	return nil
 }
 
-// says logs a text that Pawl is about to publish, so that copies of it are recognised as its own.
-func (p *publisher) says(ctx context.Context, text string) {
+// logOwnText logs a text that Pawl is about to publish, so that copies of it are recognised as its own.
+func (p *publisher) logOwnText(ctx context.Context, text string) {
 	var own feedback.Authored
 	own.Read(p.state.Own)
 	own.AddOwn(text)
@@ -154,7 +154,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	for _, c := range checkrun.Checks(v) {
 		comment += "\n" + c.Output.Title + "\n" + c.Output.Summary
 	}
-	p.says(ctx, comment)
+	p.logOwnText(ctx, comment)
 	err = errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v))
 	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v.Work()), p.mention(ctx))
 }
@@ -398,7 +398,7 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	if pull.Title != had {
 		title = render.Title{}
 	}
-	p.says(ctx, block)
+	p.logOwnText(ctx, block)
 	err = p.Forge.PullRequests.Edit(ctx, p.repo(), p.state.Pull, title, body)
 	crash.Point("pull_described")
 	return p.finishAct(ctx, key, done, err)

@@ -162,7 +162,7 @@ func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread,
 	}) {
 		return nil
 	}
-	p.says(ctx, body)
+	p.logOwnText(ctx, body)
 	return p.Forge.PullRequests.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 }
 

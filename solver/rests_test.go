@@ -11,13 +11,13 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// resting is a store with cooldowns only.
-type resting struct {
+// cooldownStore is a store with cooldowns only.
+type cooldownStore struct {
 	thread.Store
 	all map[string][]thread.Cooldown
 }
 
-func (r resting) Cooldowns(_ context.Context, repo string) (map[string][]thread.Cooldown, error) {
+func (r cooldownStore) Cooldowns(_ context.Context, repo string) (map[string][]thread.Cooldown, error) {
 	if repo == "" {
 		return r.all, nil
 	}
@@ -27,7 +27,7 @@ func (r resting) Cooldowns(_ context.Context, repo string) (map[string][]thread.
 // Another model or effort is free. So is another repository, unless the cooldown's scope is the server.
 func TestCooldownAppliesToItsArmAndRepository(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	store := resting{all: map[string][]thread.Cooldown{"o/a": {{Backend: "codex", Model: "m", Effort: "low", Cooldown: policy.Cooldown{Class: policy.Runaway, Until: now.Add(time.Hour)}}}}}
+	store := cooldownStore{all: map[string][]thread.Cooldown{"o/a": {{Backend: "codex", Model: "m", Effort: "low", Cooldown: policy.Cooldown{Class: policy.Runaway, Until: now.Add(time.Hour)}}}}}
 	s := &Solver{Env: attempt.Env{Store: store}}
 	for _, c := range []struct {
 		what, repo, model, effort string

@@ -64,19 +64,16 @@ func (s *step) watch(ctx context.Context) (progress, error) {
 	return changed, s.pub.lease.Append(ctx, thread.Batch{Events: events})
 }
 
-// watchesOwn reports whether the repository has Pawl's new pull request watched and nobody asked yet.
+// watchesOwn reports whether Pawl's pull request must be watched: the repository wants it, and there is no watch yet.
 func (s *step) watchesOwn() bool {
 	st := s.pub.state
-	switch {
-	case st.Repo.Watch.Pulls != config.WatchOwn, st.Pull == 0, st.Watching():
+	if st.Repo.Watch.Pulls != config.WatchOwn || st.Pull == 0 {
 		return false
 	}
-	for _, c := range st.Controls {
-		if c.Number == st.Pull && c.Command == "watch" {
-			return false
-		}
-	}
-	return true
+	requested := slices.ContainsFunc(st.Controls, func(c thread.Feedback) bool {
+		return c.Number == st.Pull && c.Command == "watch"
+	})
+	return !requested && !st.Watching()
 }
 
 // ownWatch is the request that watch.pulls: own makes for the user who asked for the work.
@@ -735,7 +732,7 @@ func (p *publisher) mention(ctx context.Context) error {
 		return nil
 	}
 	body := checkrun.ReadyMention(st.Watch.By.Login, st.Snapshot.HeadSHA, p.base(), st.Watch.Looked.Round)
-	p.says(ctx, body)
+	p.logOwnText(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:ready %s %d -->", p.thread, st.Watch.Seq)
 	return p.comment(ctx, key, p.pullNumber(), 0, body, mark, thread.Act{})
 }

@@ -40,7 +40,7 @@ func TestDailyCapBoundsManyNewThreads(t *testing.T) {
 	}
 	var n int
 	fmt.Sscanf(one.Thread, testrig.Repo+"#%d", &n)
-	r.Must(r.Says(n, testrig.Writer, "/pawl resume")())
+	r.Must(r.Commenting(n, testrig.Writer, "/pawl resume")())
 	r.Settle()
 	if got := r.Calls(); got != 3 {
 		t.Errorf("%d attempts after /pawl resume, want 3", got)
@@ -48,7 +48,7 @@ func TestDailyCapBoundsManyNewThreads(t *testing.T) {
 	// One comment and one check run tell users about the cap, and the log tells the operator.
 	fmt.Sscanf(in("done", "done")[0].Thread, testrig.Repo+"#%d", &n)
 	pull := r.PullOf(n)
-	r.Must(r.Says(pull, testrig.Writer, "Please add another word to a.txt.")())
+	r.Must(r.Commenting(pull, testrig.Writer, "Please add another word to a.txt.")())
 	r.Await("the check run", func() bool { return r.Check(r.Head(pull), "pawl").Title == "Waiting: the day's attempts are used up" })
 	r.Settle()
 	all := slices.DeleteFunc(r.World.Comments(testrig.Repo, n), func(c fakegithub.Comment) bool { return c.Author != "pawl[bot]" })

@@ -72,7 +72,7 @@ func showThread(w io.Writer, v checkrun.View) {
 	for i, path := range last.LeftOut {
 		fmt.Fprintf(w, "%s  %s\n", render.When(i == 0, "\nLeft out of the work:\n"), render.Line(path, shownLine))
 	}
-	who, message := "The agent says:", strings.TrimSpace(last.Says())
+	who, message := "The agent says:", strings.TrimSpace(last.LastMessage())
 	if message == "" {
 		who, message = "How it ended:", strings.TrimSpace(last.Detail)
 	}

@@ -232,16 +232,16 @@ func (t *tally) onlyError() (Event, bool) {
 }
 
 func (t *tally) forgetOlder() {
-	if !t.said {
+	if !t.messaged {
 		t.rep.FinalMessage = ""
 	}
 }
 
 // idle reports whether the agent answered nothing and no call had an effect.
-func (t *tally) idle() bool { return !t.said && t.did == 0 }
+func (t *tally) idle() bool { return !t.messaged && t.did == 0 }
 
 func (t *tally) noteEmpty() {
-	if !t.said {
+	if !t.messaged {
 		t.rep.because("the agent's last answer is empty")
 	}
 }

@@ -295,15 +295,15 @@ func Count(v gjson.Result) int64 {
 
 // Tokens returns an object's counts by field names; the input includes the cached part. Nil for none.
 func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
-	return Told(policy.Tokens{
+	return Reported(policy.Tokens{
 		Input:       Count(usage.Get(input)),
 		CachedInput: Count(usage.Get(cached)),
 		Output:      Count(usage.Get(output)),
 	})
 }
 
-// Told returns nil for zero counts: providers without counts report zeros.
-func Told(t policy.Tokens) *policy.Tokens {
+// Reported returns nil for zero counts: providers without counts report zeros.
+func Reported(t policy.Tokens) *policy.Tokens {
 	if t == (policy.Tokens{}) {
 		return nil
 	}

@@ -38,7 +38,7 @@ type tally struct {
 	messages int
 	working  bool   // the last turn has not ended
 	called   bool   // a call began
-	said     bool   // a message followed the last turn's last call
+	messaged bool   // a message followed the last turn's last call
 	did      int    // ended calls with an effect
 	notice   Event  // last non-final error
 	step     *Event // end of the last step, in streams without a final event
@@ -88,7 +88,7 @@ func (t *tally) add(e Event) {
 	switch e.Kind {
 	case TurnStarted:
 		t.rep.Turns++
-		t.working, t.rep.final, t.failed, t.said = true, false, nil, false
+		t.working, t.rep.final, t.failed, t.messaged = true, false, nil, false
 		t.goOn()
 	case Message:
 		t.message(e)
@@ -191,14 +191,14 @@ func (t *tally) spend(e Event) {
 func (t *tally) message(e Event) {
 	hasText := strings.TrimSpace(e.Text) != ""
 	if e.Delta && t.last == Message {
-		t.said = t.said || hasText
+		t.messaged = t.messaged || hasText
 		if len(t.rep.FinalMessage) <= MaxText {
 			t.rep.FinalMessage = Shorten(t.rep.FinalMessage+e.Text, MaxText)
 		}
 		return
 	}
 	t.messages++
-	t.said = hasText
+	t.messaged = hasText
 	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
@@ -241,11 +241,11 @@ func (t *tally) finish(e Event) {
 		if e.Text != t.rep.FinalMessage {
 			t.messages++
 		}
-		t.said, t.rep.FinalMessage = true, e.Text
+		t.messaged, t.rep.FinalMessage = true, e.Text
 	case e.Wordless:
-		t.said = false
+		t.messaged = false
 	}
-	t.answered = t.said
+	t.answered = t.messaged
 }
 
 // unearned reports whether a failure after a good end involved no work. It does not undo the work.
@@ -257,7 +257,7 @@ func (t *tally) unearned(e Event) bool {
 		return false
 	}
 	t.spurious = cmp.Or(e.Text, "an error without words")
-	t.working, t.rep.final, t.said = false, true, t.answered
+	t.working, t.rep.final, t.messaged = false, true, t.answered
 	return true
 }
 
@@ -299,16 +299,16 @@ func (t *tally) atWork() (n int) {
 }
 
 type begun struct {
-	edits    []policy.Edit
-	id       uint64 // hash of the call's id; named if it has one
-	named    bool
-	place    uint64 // hash of Event.Place
-	call     uint64
-	authored string
-	pause    time.Duration // before the call
-	told     bool          // reported at its start
-	quoted   bool          // counted as a mention of a limit
-	again    bool          // equals its id's last answered call, so it may be the same
+	edits     []policy.Edit
+	id        uint64 // hash of the call's id; named if it has one
+	named     bool
+	place     uint64 // hash of Event.Place
+	call      uint64
+	authored  string
+	pause     time.Duration // before the call
+	announced bool          // reported at its start
+	quoted    bool          // counted as a mention of a limit
+	again     bool          // equals its id's last answered call, so it may be the same
 	// delegates means that the call runs a subagent, whose calls the stream shows.
 	delegates bool
 	size      int // approximate bytes
@@ -349,7 +349,7 @@ func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
 type ended struct {
 	place, call uint64
-	told        bool    // also reported at its start
+	announced   bool    // also reported at its start
 	dropped     bool    // forgotten while open
 	early       *answer // came before its call; nil once used
 }
@@ -377,10 +377,10 @@ func (t *tally) begin(e Event) {
 		t.keep(i, b)
 		return
 	}
-	t.called, t.said = true, false
+	t.called, t.messaged = true, false
 	b := t.newCall(e)
 	b.pause = t.clock.before(t.clock.now)
-	b.told = true
+	b.announced = true
 	t.fill(&b, e)
 	last, known := t.lastUnder(e.ID)
 	if known && last.early != nil {
@@ -488,13 +488,13 @@ func (t *tally) answer(e Event) {
 	b, open := t.take(e)
 	if !open {
 		last, _ := t.lastUnder(e.ID)
-		if !t.stands(e, last) {
+		if !t.isSeparate(e, last) {
 			return
 		}
-		t.called, t.said = true, false
+		t.called, t.messaged = true, false
 		b = t.newCall(e)
 		b.pause = t.clock.before(e.Began)
-		b.told = last.dropped
+		b.announced = last.dropped
 	}
 	t.fill(&b, e)
 	t.end(b, answer{result: e.Result, failed: e.Failed, rejected: e.Rejected, silent: e.Silent})
@@ -523,15 +523,15 @@ func (t *tally) take(e Event) (begun, bool) {
 	return b, true
 }
 
-// stands reports whether an end without an open call is a separate call. It stores an answer that precedes its call.
-func (t *tally) stands(e Event, last ended) bool {
+// isSeparate reports whether an end without an open call is a separate call. It stores an answer that precedes its call.
+func (t *tally) isSeparate(e Event, last ended) bool {
 	switch {
 	case last.dropped:
 		return true
 	case e.Whole && e.Place != "":
 		return !t.past.Contains(t.hash(e.Place))
 	case e.Whole:
-		return !last.told // else its end is reported twice
+		return !last.announced // else its end is reported twice
 	case e.ID != "" && !t.past.Contains(t.hash(e.ID)):
 		t.past.Add(t.hash(e.ID), ended{early: &answer{result: e.Result, failed: e.Failed, rejected: e.Rejected, silent: e.Silent}})
 	}
@@ -540,7 +540,7 @@ func (t *tally) stands(e Event, last ended) bool {
 
 func (t *tally) end(b begun, a answer) {
 	if b.named {
-		t.past.Add(b.id, ended{place: b.place, call: b.call, told: b.told})
+		t.past.Add(b.id, ended{place: b.place, call: b.call, announced: b.announced})
 	}
 	t.rep.ToolCalls++
 	t.clock.end = t.clock.now

@@ -33,7 +33,7 @@ func table(f View, rows int) string {
 		{"waited", true, func(a Attempt) string { return render.Dash(a.Waited) }, waited},
 		{"took", true, func(a Attempt) string { return render.Dash(a.Duration) }, true},
 	}
-	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.says })
+	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.filled })
 	var b strings.Builder
 	row := func(cell func(column) string) {
 		for _, c := range columns {
@@ -57,10 +57,10 @@ func table(f View, rows int) string {
 
 // column is a column of the table of attempts.
 type column struct {
-	name  string
-	right bool // aligned to the right
-	cell  func(Attempt) string
-	says  bool // whether the column has information about these attempts
+	name   string
+	right  bool // aligned to the right
+	cell   func(Attempt) string
+	filled bool // whether the column has information about these attempts
 }
 
 func backend(a Attempt) string {
@@ -273,7 +273,7 @@ func (p *page) addDetails(f View) {
 		"The end of its output",
 		render.When(strings.TrimSpace(f.Output) != "", render.Fence(f.Output, maxOutput)),
 	)
-	p.fold("Request", asked(f))
+	p.fold("Request", requestText(f))
 	run := f.run()
 	p.fold("Recoveries", rungs(run))
 	for i := len(run) - 1; i >= max(0, len(run)-quoted); i-- {
@@ -292,7 +292,7 @@ func (p *page) addDetails(f View) {
 	p.fold("Edit loop and stagnation", verdictLines(f))
 }
 
-func asked(f View) string {
+func requestText(f View) string {
 	if f.Request == "" && f.Title == "" {
 		return ""
 	}
@@ -331,10 +331,10 @@ func (p *page) addAttempt(a Attempt) {
 			parts = append(parts, l.what+l.text+l.end)
 		}
 	}
-	if a.Says() != "" {
-		parts = append(parts, "The agent's last message:", render.Quote(a.Says(), maxMessage))
+	if a.LastMessage() != "" {
+		parts = append(parts, "The agent's last message:", render.Quote(a.LastMessage(), maxMessage))
 	}
-	what := render.When(a.Says() != "", "what the agent said") + render.When(a.Says() == "", "how it ended")
+	what := render.When(a.LastMessage() != "", "what the agent said") + render.When(a.LastMessage() == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 

@@ -97,11 +97,11 @@ func status(f View, marker, dated string) string {
 	p := &page{}
 	p.addLead(f, marker)
 	p.list(evidence(f)...)
-	if a, ok := f.last(); ok && a.Says() != "" && f.AnswerURL == "" {
-		p.fold("What the agent did", render.Quote(a.Says(), maxMessage))
+	if a, ok := f.last(); ok && a.LastMessage() != "" && f.AnswerURL == "" {
+		p.fold("What the agent did", render.Quote(a.LastMessage(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
-	p.fold("Request", asked(f))
+	p.fold("Request", requestText(f))
 	p.fold("Blocked network requests", refused(f))
 	p.fold("Recoveries", rungs(f.run()))
 	p.fold("Edit loop and stagnation", verdictLines(f))
@@ -247,8 +247,8 @@ func PullBody(f View) string {
 		head = "**This changes the agents' instructions:** " +
 			render.Inert(paths(newest.Instructs)) + "\n\n" + head
 	}
-	if worked.Says() != "" {
-		p.sentence("The agent says:\n\n" + render.Quote(worked.Says(), maxMessage))
+	if worked.LastMessage() != "" {
+		p.sentence("The agent says:\n\n" + render.Quote(worked.LastMessage(), maxMessage))
 	}
 	p.list(append(pullFacts(f, worked), cost)...)
 	if len(newest.Folders) > 0 {
@@ -256,7 +256,7 @@ func PullBody(f View) string {
 		p.list(first(newest.Folders, 20, "folder", folder)...)
 	}
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. Pawl updates the part of the description between its two markers and keeps the rest.")
-	p.fold("Request", asked(f))
+	p.fold("Request", requestText(f))
 	// Outside of Inert, which would break a URL like /threads/acme/issues/7.
 	foot := render.When(
 		f.DetailsURL != "",
@@ -360,8 +360,8 @@ const (
 	planNote   = "The agent's plan. Nothing was changed yet. Edit this comment to change the plan; `/pawl go` then carries it out. `/pawl go TEXT` adds instructions."
 )
 
-// Said is the comment with an agent's answer or plan.
-func Said(a policy.Attempt) string {
+// AnswerComment is the comment with an agent's answer or plan.
+func AnswerComment(a policy.Attempt) string {
 	p := &page{}
 	if a.Decision.Purpose == policy.ToPlan { // Markdown, for users to edit
 		p.sentence(planNote)

@@ -43,7 +43,7 @@ func drawn(f View) string {
 	b.WriteString("======== /pawl status\n" + answer(f, "status", ""))
 	b.WriteString("======== /pawl why\n" + answer(f, "why", ""))
 	if a, ok := f.last(); ok && f.Purpose != policy.ToChange && a.Final != "" {
-		b.WriteString("======== comment with what the agent says\n" + Said(a.Attempt))
+		b.WriteString("======== comment with what the agent says\n" + AnswerComment(a.Attempt))
 	}
 	return b.String()
 }

@@ -131,7 +131,7 @@ func inspect(t interface {
 		"help": Answer(f, thread.Feedback{Word: f.Request}, f.RequestedBy, nil, false),
 	}
 	for _, a := range f.Attempts {
-		texts["said"] = Said(a.Attempt)
+		texts["said"] = AnswerComment(a.Attempt)
 	}
 	for _, c := range Checks(f) {
 		texts[c.Name] = c.Summary

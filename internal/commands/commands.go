@@ -43,26 +43,26 @@ type CannotError string
 func (e CannotError) Error() string { return string(e) }
 
 // Cannot returns why a command about a thread would have no effect now, or empty.
-func Cannot(order string, s thread.State) string {
+func Cannot(command string, s thread.State) string {
 	if !s.Worked() {
 		return "Pawl was never asked to work here"
 	}
-	switch order {
+	switch command {
 	case Stop:
 		return cannotStop(s)
 	case Retry, Resume:
-		return cannotGoOn(order, s)
+		return cannotGoOn(command, s)
 	case Steer:
 		return closedAtGitHub(s)
 	}
-	return notCarriedOut + order
+	return notCarriedOut + command
 }
 
 // notCarriedOut refuses a command of policy.Commands without a case here.
 const notCarriedOut = "Pawl cannot carry out /pawl "
 
 // cannotGoOn is Cannot for a command that begins an attempt.
-func cannotGoOn(order string, s thread.State) string {
+func cannotGoOn(command string, s thread.State) string {
 	if closed := closedAtGitHub(s); closed != "" {
 		return closed
 	}
@@ -70,9 +70,9 @@ func cannotGoOn(order string, s thread.State) string {
 		return "an attempt is running; stop it first"
 	}
 	if s.Open() {
-		return cannotInRun(order, s)
+		return cannotInRun(command, s)
 	}
-	if order == Resume && decided(s, policy.DoDone) {
+	if command == Resume && decided(s, policy.DoDone) {
 		return "the work is done; retry makes one more attempt"
 	}
 	return ""
@@ -86,11 +86,11 @@ func closedAtGitHub(s thread.State) string {
 	return closed + "; reopen it first"
 }
 
-func cannotInRun(order string, s thread.State) string {
+func cannotInRun(command string, s thread.State) string {
 	if !decided(s, policy.DoWait) {
 		return "the next step is already on its way"
 	}
-	if order == Retry {
+	if command == Retry {
 		return "the work waits; resume continues it"
 	}
 	return ""
@@ -109,8 +109,8 @@ func decided(s thread.State, action policy.Action) bool {
 
 // OnThread executes a command about a thread, or about the issue of Pawl's pull request. If it would have no effect,
 // the error is a CannotError.
-func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, by Actor) error {
-	return onThread(ctx, db, order, "", t, by)
+func OnThread(ctx context.Context, db *store.Store, command string, t thread.ID, by Actor) error {
+	return onThread(ctx, db, command, "", t, by)
 }
 
 // MaxText limits the text of a command on the pages, in bytes.
@@ -128,7 +128,7 @@ func SteerThread(ctx context.Context, db *store.Store, t thread.ID, text string,
 	return onThread(ctx, db, Steer, text, t, by)
 }
 
-func onThread(ctx context.Context, db *store.Store, order, text string, t thread.ID, by Actor) error {
+func onThread(ctx context.Context, db *store.Store, command, text string, t thread.ID, by Actor) error {
 	t, err := db.Resolve(ctx, t)
 	if err != nil {
 		return err
@@ -137,29 +137,29 @@ func onThread(ctx context.Context, db *store.Store, order, text string, t thread
 	if err != nil {
 		return err
 	}
-	if why := Cannot(order, s); why != "" {
+	if why := Cannot(command, s); why != "" {
 		return CannotError(why)
 	}
-	return appendCommand(ctx, db, order, text, t, s, by)
+	return appendCommand(ctx, db, command, text, t, s, by)
 }
 
 // appendCommand appends a command. A repetition before the thread's next event has no effect.
-func appendCommand(ctx context.Context, db Log, order, text string, t thread.ID, s thread.State, by Actor) error {
+func appendCommand(ctx context.Context, db Log, command, text string, t thread.ID, s thread.State, by Actor) error {
 	f := thread.Feedback{
 		Source:  policy.FromButton,
-		Command: order,
+		Command: command,
 		Text:    text,
 		Number:  t.Number,
-		Reason:  fmt.Sprintf("%s %s", order, by.Where),
+		Reason:  fmt.Sprintf("%s %s", command, by.Where),
 		By:      feedback.Actor{ID: by.ID, Login: by.Login, Type: "User"},
 	}
 	e := thread.NewEvent{
-		Key:  fmt.Sprintf("order:%s:%d%s", order, s.Seq, keyOf(text)),
+		Key:  fmt.Sprintf("order:%s:%d%s", command, s.Seq, keyOf(text)),
 		Kind: thread.KindFeedback,
 		At:   by.At,
 		Data: f,
 	}
-	if policy.CommandNamed(order).Effect == policy.Controls {
+	if policy.CommandNamed(command).Effect == policy.Controls {
 		e.Kind, e.Data = thread.KindControl, f
 	}
 	_, err := db.Append(ctx, t, true, e)
@@ -192,15 +192,15 @@ func Pausing(by *thread.Operated) string {
 }
 
 // OnRepository pauses or unpauses a repository. If it would have no effect, the error is a CannotError.
-func OnRepository(ctx context.Context, db Log, order, owner, name string, by Actor) error {
-	switch order {
+func OnRepository(ctx context.Context, db Log, command, owner, name string, by Actor) error {
+	switch command {
 	case "pause":
 		return Pause(ctx, db, owner, name, by)
 	case "unpause":
 		_, err := Unpause(ctx, db, owner, name, by)
 		return err
 	}
-	return CannotError(notCarriedOut + order)
+	return CannotError(notCarriedOut + command)
 }
 
 // Pause pauses a repository. A running attempt continues to its end.

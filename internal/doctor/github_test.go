@@ -26,18 +26,18 @@ func TestDoctorComparesTheClock(t *testing.T) {
 	for _, c := range []struct {
 		database, github time.Duration // how far this machine's clock is ahead
 		known            bool
-		state, says      string
+		state, want      string
 	}{
-		{known: true, state: OK, says: "agrees with GitHub's"},
-		{github: -50 * time.Second, known: true, state: OK, says: "agrees with GitHub's"},
-		{github: -70 * time.Second, known: true, state: Failed, says: "1m10s behind GitHub's; set it"},
-		{github: time.Hour, known: true, state: Failed, says: "1h0m0s ahead of GitHub's; set it"},
-		{database: time.Hour, known: true, state: Failed, says: "1h0m0s ahead of the database's; set it"},
-		{database: -time.Hour, state: Failed, says: "1h0m0s behind the database's; set it"},
+		{known: true, state: OK, want: "agrees with GitHub's"},
+		{github: -50 * time.Second, known: true, state: OK, want: "agrees with GitHub's"},
+		{github: -70 * time.Second, known: true, state: Failed, want: "1m10s behind GitHub's; set it"},
+		{github: time.Hour, known: true, state: Failed, want: "1h0m0s ahead of GitHub's; set it"},
+		{database: time.Hour, known: true, state: Failed, want: "1h0m0s ahead of the database's; set it"},
+		{database: -time.Hour, state: Failed, want: "1h0m0s behind the database's; set it"},
 	} {
 		found := clocks(c.database, c.github, c.known)
-		if len(found) != 1 || found[0].State != c.state || !strings.Contains(found[0].Text, c.says) {
-			t.Errorf("%s ahead of the database, %s of GitHub: %+v; want %s, %q", c.database, c.github, found, c.state, c.says)
+		if len(found) != 1 || found[0].State != c.state || !strings.Contains(found[0].Text, c.want) {
+			t.Errorf("%s ahead of the database, %s of GitHub: %+v; want %s, %q", c.database, c.github, found, c.state, c.want)
 		}
 	}
 	if found := clocks(0, 0, false); len(found) > 0 {

@@ -63,27 +63,27 @@ func (s *graphSaid) BodyHTML() plain   { return s.world.bodyHTML(s.Body) }
 
 // graphNode is a node with a global id and a text.
 type graphNode struct {
-	kind   string
-	thread *graphThread
-	said   *graphSaid
+	kind    string
+	thread  *graphThread
+	comment *graphSaid
 }
 
 func (n *graphNode) ID() graphql.ID {
-	if n.said != nil {
-		return n.said.ID
+	if n.comment != nil {
+		return n.comment.ID
 	}
 	return n.thread.ID()
 }
 
 func (n *graphNode) ToIssue() (*graphThread, bool)       { return n.thread, n.kind == "Issue" }
 func (n *graphNode) ToPullRequest() (*graphThread, bool) { return n.thread, n.kind == "PullRequest" }
-func (n *graphNode) ToIssueComment() (*graphSaid, bool)  { return n.said, n.kind == "IssueComment" }
+func (n *graphNode) ToIssueComment() (*graphSaid, bool)  { return n.comment, n.kind == "IssueComment" }
 func (n *graphNode) ToReaction() (*graphReaction, bool)  { return nil, false }
 func (n *graphNode) ToPullRequestReview() (*graphSaid, bool) {
-	return n.said, n.kind == "PullRequestReview"
+	return n.comment, n.kind == "PullRequestReview"
 }
 func (n *graphNode) ToPullRequestReviewComment() (*graphSaid, bool) {
-	return n.said, n.kind == "PullRequestReviewComment"
+	return n.comment, n.kind == "PullRequestReviewComment"
 }
 
 // Nodes returns null for ids that are unknown or invisible to the caller.
@@ -97,7 +97,7 @@ func (q *graphQuery) Nodes(args struct{ IDs []graphql.ID }) ([]*graphNode, error
 		for _, of := range r.threads {
 			t := in.thread(of)
 			for _, said := range t.everything() {
-				found[said.said.ID] = said
+				found[said.comment.ID] = said
 			}
 			kind := "Issue"
 			if of.pull != nil {
@@ -114,7 +114,9 @@ func (q *graphQuery) Nodes(args struct{ IDs []graphql.ID }) ([]*graphNode, error
 }
 
 func (t *graphThread) everything() (all []*graphNode) {
-	add := func(kind string, c *comment) { all = append(all, &graphNode{kind: kind, said: t.said(kind, c)}) }
+	add := func(kind string, c *comment) {
+		all = append(all, &graphNode{kind: kind, comment: t.commentOf(kind, c)})
+	}
 	for _, c := range t.of.comments {
 		add("IssueComment", c)
 	}

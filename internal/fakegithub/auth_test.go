@@ -51,7 +51,7 @@ func TestBadJWTsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		claims jwt.MapClaims
 		status int
-		says   string
+		want   string
 	}{
 		"good":              {jwt.MapClaims{"iss": "7", "iat": now.Unix(), "exp": now.Add(9 * time.Minute).Unix()}, 200, ""},
 		"a number as iss":   {jwt.MapClaims{"iss": 7, "iat": now.Unix(), "exp": now.Add(9 * time.Minute).Unix()}, 200, ""},
@@ -63,7 +63,7 @@ func TestBadJWTsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := h.get("app", "Bearer "+h.signed(c.claims))
-			if status != c.status || !strings.Contains(body, c.says) {
+			if status != c.status || !strings.Contains(body, c.want) {
 				t.Fatalf("got %d %s", status, body)
 			}
 		})

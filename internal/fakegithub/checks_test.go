@@ -82,7 +82,7 @@ func TestCheckRunsAreValidatedAsDocumented(t *testing.T) {
 	x := strings.Repeat
 	for name, c := range map[string]struct {
 		opts github.CreateCheckRunOptions
-		says string // empty: accepted
+		want string // empty: accepted
 	}{
 		"the longest summary":    {github.CreateCheckRunOptions{Output: output("t", x("a", 65535))}, ""},
 		"a summary one too long": {github.CreateCheckRunOptions{Output: output("t", x("a", 65536))}, "Only 65535 characters are allowed; 65536 were supplied."},
@@ -106,11 +106,11 @@ func TestCheckRunsAreValidatedAsDocumented(t *testing.T) {
 				c.opts.HeadSHA = head
 			}
 			_, _, err := h.client.Checks.CreateCheckRun(h.ctx, "acme", "tools", c.opts)
-			if c.says == "" {
+			if c.want == "" {
 				must(t, err)
 				return
 			}
-			wantStatus(t, err, 422, c.says)
+			wantStatus(t, err, 422, c.want)
 		})
 	}
 }

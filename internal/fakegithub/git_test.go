@@ -73,7 +73,7 @@ func TestGitAccessFollowsPermissions(t *testing.T) {
 	dir := h.clone(reader.GetToken())
 	write(t, dir, "x", "x")
 	h.commitAll(dir, "x")
-	for name, c := range map[string]struct{ token, command, says string }{
+	for name, c := range map[string]struct{ token, command, want string }{
 		"wrong token":               {"ghs_wrong", "ls-remote", "prompts disabled"},
 		"stranger":                  {stranger, "ls-remote", "not found"},
 		"App with read permission":  {reader.GetToken(), "push", "403"},
@@ -86,7 +86,7 @@ func TestGitAccessFollowsPermissions(t *testing.T) {
 				args = []string{"push", url, "HEAD:refs/heads/x"}
 			}
 			out, err := h.git(dir, c.token, args...)
-			if (err == nil) != (c.says == "") || !strings.Contains(out, c.says) {
+			if (err == nil) != (c.want == "") || !strings.Contains(out, c.want) {
 				t.Fatalf("%v %s", err, out)
 			}
 		})

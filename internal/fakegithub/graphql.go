@@ -236,7 +236,7 @@ type graphSaid struct {
 	world             *world
 }
 
-func (t *graphThread) said(kind string, c *comment) *graphSaid {
+func (t *graphThread) commentOf(kind string, c *comment) *graphSaid {
 	s := &graphSaid{ID: graphql.ID(nodeID(kind, c.id)), FullDatabaseID: plainID(c.id), Author: actor(c.author), AuthorAssociation: t.repo.repository.association(c.author),
 		Body: c.body, CreatedAt: *plainTime(c.created), world: t.repo.world}
 	if c.updated.After(c.created) {
@@ -251,7 +251,7 @@ func (t *graphThread) said(kind string, c *comment) *graphSaid {
 func (t *graphThread) Comments(p graphPage) (*connection[graphSaid], error) {
 	var all []*graphSaid
 	for _, c := range t.of.comments {
-		all = append(all, t.said("IssueComment", c))
+		all = append(all, t.commentOf("IssueComment", c))
 	}
 	return connect(all, p)
 }
@@ -259,7 +259,7 @@ func (t *graphThread) Comments(p graphPage) (*connection[graphSaid], error) {
 func (t *graphThread) Reviews(p graphPage) (*connection[graphSaid], error) {
 	var all []*graphSaid
 	for _, v := range t.of.pull.reviews {
-		s := t.said("PullRequestReview", &comment{id: v.id, author: v.author, body: v.body, created: v.submitted})
+		s := t.commentOf("PullRequestReview", &comment{id: v.id, author: v.author, body: v.body, created: v.submitted})
 		s.State, s.Commit = v.state, &graphCommitOf{OID: plain(v.commit)}
 		all = append(all, s)
 	}
@@ -287,7 +287,7 @@ func (t *graphThread) review(first *reviewComment) *graphReview {
 		IsOutdated: t.outdated(first), IsResolved: first.resolved}
 	for _, c := range t.of.pull.comments {
 		if c == first || c.answers == first.id {
-			s := t.said("PullRequestReviewComment", &c.comment)
+			s := t.commentOf("PullRequestReviewComment", &c.comment)
 			s.DiffHunk, s.OriginalCommit = c.hunk, &graphCommitOf{OID: plain(c.commit)}
 			v.comments = append(v.comments, s)
 		}

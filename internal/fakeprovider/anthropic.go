@@ -42,21 +42,21 @@ func (anthropic) read(_ string, body []byte) turn {
 	for _, offered := range request.Tools {
 		t.tools = append(t.tools, tool{name: offered.Name})
 	}
-	var messages []said
+	var messages []entry
 	called := map[string]string{} // tool names by call
 	for _, m := range request.Messages {
-		message := said{model, ""}
+		message := entry{model, ""}
 		if m.Role == "user" {
-			message = said{person, prompt(m.Content.texts())}
+			message = entry{person, prompt(m.Content.texts())}
 		}
 		for _, b := range m.Content {
 			switch {
 			case b.Type == "tool_use":
 				called[b.ID] = b.Name
 			case b.Type == "tool_result" && called[b.CallID] == waiting:
-				message = said{search, ""}
+				message = entry{search, ""}
 			case b.Type == "tool_result":
-				message = said{result, b.Content.text()}
+				message = entry{result, b.Content.text()}
 			}
 		}
 		messages = append(messages, message)

@@ -37,15 +37,15 @@ func (chat) read(_ string, body []byte) turn {
 	for _, offered := range request.Tools {
 		t.tools = append(t.tools, tool{name: offered.Function.Name})
 	}
-	var messages []said
+	var messages []entry
 	for _, m := range request.Messages {
 		switch m.Role {
 		case "user":
-			messages = append(messages, said{person, prompt(m.Content.texts())})
+			messages = append(messages, entry{person, prompt(m.Content.texts())})
 		case "tool":
-			messages = append(messages, said{result, m.Content.text()})
+			messages = append(messages, entry{result, m.Content.text()})
 		default:
-			messages = append(messages, said{model, ""})
+			messages = append(messages, entry{model, ""})
 		}
 	}
 	t.follow(messages)

@@ -137,13 +137,13 @@ func TestCodexEditsAndRunsTests(t *testing.T) {
 	for name, model := range map[string]string{"a known model": "gpt-5.5", "code mode": "gpt-6-sol", "a new model": "made-up"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for scenario, want := range map[string]struct{ file, text, said string }{
+			for scenario, want := range map[string]struct{ file, text, message string }{
 				"edit-loop": {"counter.txt", "counter: 2\n", "Done. I edited counter.txt 3 times."},
 				"mcp":       {"hello.txt", "hello from the mock model\n", "The test run tool answered that tests fail"},
 			} {
 				r := runCodex(t, model, s.URL(scenario))
 				text, err := os.ReadFile(filepath.Join(r.tree, want.file))
-				if err != nil || string(text) != want.text || r.code != 0 || !strings.Contains(r.out, want.said) {
+				if err != nil || string(text) != want.text || r.code != 0 || !strings.Contains(r.out, want.message) {
 					t.Errorf("%s: exit code %d, %s is %q (%v)\n%s\n%s", scenario, r.code, want.file, text, err, r.out, r.err)
 				}
 			}

@@ -63,25 +63,25 @@ func (gemini) read(path string, body []byte) turn {
 			t.tools = append(t.tools, tool{name: offered.Name})
 		}
 	}
-	var messages []said
+	var messages []entry
 	for _, c := range request.Contents {
-		messages = append(messages, geminiSaid(c.Role, c.Parts))
+		messages = append(messages, geminiEntry(c.Role, c.Parts))
 	}
 	t.follow(messages)
 	return t
 }
 
-func geminiSaid(role string, parts []geminiPart) said {
-	message := said{model, ""}
+func geminiEntry(role string, parts []geminiPart) entry {
+	message := entry{model, ""}
 	var texts []string
 	for _, part := range parts {
 		if part.Function != nil {
-			return said{result, string(part.Function.Response)}
+			return entry{result, string(part.Function.Response)}
 		}
 		texts = append(texts, part.Text)
 	}
 	if role == "user" {
-		message = said{person, prompt(texts)}
+		message = entry{person, prompt(texts)}
 	}
 	return message
 }

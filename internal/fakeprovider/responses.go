@@ -41,26 +41,26 @@ func (responses) read(_ string, body []byte) turn {
 		Output  content         `json:"output"`
 		Tools   []responsesTool `json:"tools"`
 	}
-	offered, messages := request.Tools, []said(nil)
+	offered, messages := request.Tools, []entry(nil)
 	var words string
 	if json.Unmarshal(request.Input, &words) == nil {
-		messages = append(messages, said{person, words})
+		messages = append(messages, entry{person, words})
 	} else if json.Unmarshal(request.Input, &items) != nil {
 		return t
 	}
 	for _, item := range items {
 		switch {
 		case item.Type == "tool_search_output":
-			messages = append(messages, said{search, ""})
+			messages = append(messages, entry{search, ""})
 			offered = append(offered, item.Tools...)
 		case item.Type == "additional_tools":
 			offered = append(offered, item.Tools...)
 		case strings.HasSuffix(item.Type, "_output"):
-			messages = append(messages, said{result, item.Output.text()})
+			messages = append(messages, entry{result, item.Output.text()})
 		case item.Role == "user":
-			messages = append(messages, said{person, prompt(item.Content.texts())})
+			messages = append(messages, entry{person, prompt(item.Content.texts())})
 		default:
-			messages = append(messages, said{model, ""})
+			messages = append(messages, entry{model, ""})
 		}
 	}
 	t.model, t.streamed, t.effort = request.Model, request.Stream, request.Reasoning.Effort

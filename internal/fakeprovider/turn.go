@@ -99,7 +99,7 @@ func read(path string, r *http.Request, body []byte) (protocol, turn) {
 	return wire, t
 }
 
-type said struct {
+type entry struct {
 	who  speaker
 	text string
 }
@@ -117,7 +117,7 @@ const (
 var injected = regexp.MustCompile(`^\s*(<|# AGENTS|This is the Gemini CLI|System: |\[Your previous response had no visible output)`)
 
 // follow reads the conversation into the turn.
-func (t *turn) follow(messages []said) {
+func (t *turn) follow(messages []entry) {
 	for _, m := range messages {
 		t.searched = m.who == search
 		switch m.who {

@@ -175,7 +175,7 @@ func (a answer) wantsPause(now time.Time) bool {
 	return named
 }
 
-func (a answer) says(words string) bool {
+func (a answer) mentions(words string) bool {
 	return strings.Contains(strings.ToLower(a.message), words)
 }
 

@@ -319,7 +319,7 @@ func explainMint(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusNotFound:
 		return "the App was uninstalled from this account; install it again", ErrUninstalled
-	case a.status == http.StatusUnprocessableEntity && a.says("permission"):
+	case a.status == http.StatusUnprocessableEntity && a.mentions("permission"):
 		return "the installation lacks permissions of app.yml; accept them on the installation's settings page", ErrForbidden
 	case a.status == http.StatusUnprocessableEntity:
 		return "the repository is not part of the installation, or was deleted; add it on the installation's settings page", ErrUninstalled

@@ -154,7 +154,7 @@ func sentence(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?i)^(
 // missingHint names the permissions that GitHub asks for, or nothing.
 func missingHint(a answer) string {
 	needed := a.header.Get("X-Accepted-Github-Permissions")
-	if needed == "" || !a.says("not accessible by integration") {
+	if needed == "" || !a.mentions("not accessible by integration") {
 		return ""
 	}
 	return "the App lacks a permission (" + clip(needed, 200) + "); grant it in the App's settings and accept it on the installation's page"

@@ -46,7 +46,7 @@ func (s Apps) Deliveries(ctx context.Context, cursor string) (page []Delivery, n
 }
 
 func explainApp(a answer) (hint string, kind error) {
-	if a.status == http.StatusNotFound && a.says("integration not found") {
+	if a.status == http.StatusNotFound && a.mentions("integration not found") {
 		return explainSelf(a)
 	}
 	return explain(a)

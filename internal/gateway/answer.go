@@ -105,7 +105,7 @@ const maxContext = 1 << 20
 // bytesPerToken is a rule of thumb for English and code.
 const bytesPerToken = 4
 
-func (a *answer) says(text string) {
+func (a *answer) addText(text string) {
 	a.prose += len(text)
 	a.shows(text)
 }

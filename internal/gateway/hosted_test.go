@@ -163,7 +163,7 @@ func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 }
 
 // protocols lists the four kinds of calls: a local tool, the conversation's field, and an entry with a field in it.
-var protocols = []struct{ name, path, own, said, entry string }{
+var protocols = []struct{ name, path, own, conversation, entry string }{
 	{OpenAI, "/v1/responses", `{"type":"function","name":"own"}`, "input", `{"role":"user","content":[%s]}`},
 	{OpenAI, "/v1/chat/completions", `{"type":"function","function":{"name":"own"}}`, "messages", `{"role":"user","content":[%s]}`},
 	{Anthropic, "/v1/messages", `{"name":"own"}`, "messages", `{"role":"user","content":[%s]}`},
@@ -194,7 +194,7 @@ func TestUnknownFieldsPassUnchanged(t *testing.T) {
 			"note":"see https, or //x"`, "\n") {
 			field = strings.TrimSpace(strings.ReplaceAll(field, "OWN", c.own))
 			entry := fmt.Sprintf(c.entry, `{"type":"text","text":"https://example.org","call_id":"c","tool_use_id":"t","id":"i","calls":[{"id":"i","type":"function","function":{}},{"type":"function","name":"x","id":"i"}],"tomorrow":{"kind":"x"}}`)
-			want := `{"` + c.said + `":[` + entry + `], ` + field + `,"tools":[` + c.own + `]}`
+			want := `{"` + c.conversation + `":[` + entry + `], ` + field + `,"tools":[` + c.own + `]}`
 			resp, body := s.post(t, c.path, want)
 			if all := p.requests(); resp.StatusCode != 200 || all[len(all)-1].body != want {
 				t.Errorf("%s with %s: %d %s", c.path, field, resp.StatusCode, body)
@@ -312,9 +312,9 @@ func TestUnknownFieldsAreRefusedByRule(t *testing.T) {
 			`{"type":"x","x":[{"v\u0061ult_id":"v"}]}`:              stored,
 			`{"type":"x","bundle":{"tools":[{"type":"mcp"},"",7]}}`: hosted,
 		} {
-			refusedFor(t, c.name, c.path, `{"model":"m","`+c.said+`":[`+fmt.Sprintf(c.entry, part)+`]}`, part, why)
+			refusedFor(t, c.name, c.path, `{"model":"m","`+c.conversation+`":[`+fmt.Sprintf(c.entry, part)+`]}`, part, why)
 		}
-		refusedFor(t, c.name, c.path, `{"model":"m","`+c.said+`":[{"id":"msg_1"}]}`, "an item by its id", stored)
+		refusedFor(t, c.name, c.path, `{"model":"m","`+c.conversation+`":[{"id":"msg_1"}]}`, "an item by its id", stored)
 	}
 }
 

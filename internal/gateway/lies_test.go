@@ -254,7 +254,7 @@ func TestLyingClientIsHandled(t *testing.T) {
 	for what, c := range map[string]struct {
 		request string
 		status  int    // of the answer
-		says    string // a part of it
+		want    string // a part of it
 	}{
 		"a good one":                   {sized(body), 200, ""},
 		"expects 100-continue":         {post(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", len(body)), body), 100, "200 OK"},
@@ -305,11 +305,11 @@ func TestLyingClientIsHandled(t *testing.T) {
 			conn := dial(t, s)
 			began := time.Now()
 			io.WriteString(conn, strings.ReplaceAll(c.request, "TOKEN", s.Token()))
-			if c.says == "the body ended early" {
+			if c.want == "the body ended early" {
 				conn.(*net.TCPConn).CloseWrite()
 			}
 			answer, _ := io.ReadAll(conn) // unread bytes cause a reset
-			if !strings.HasPrefix(string(answer), fmt.Sprintf("HTTP/1.1 %d ", c.status)) || !strings.Contains(string(answer), c.says) {
+			if !strings.HasPrefix(string(answer), fmt.Sprintf("HTTP/1.1 %d ", c.status)) || !strings.Contains(string(answer), c.want) {
 				t.Errorf("%.400s", answer)
 			}
 			for _, r := range p.requests() {

@@ -85,15 +85,15 @@ func TestRequestedUsageIsHiddenFromTheAgent(t *testing.T) {
 func TestLongRequestHasLongPrices(t *testing.T) {
 	p := config.Price{Model: "m", Input: 2, CachedInput: 1, CacheWrite: 3, Output: 10, LongOver: 1000, LongInput: 4, LongCachedInput: 2, LongOutput: 15}
 	for _, c := range []struct {
-		said tokens
+		used tokens
 		want float64 // in USD per million
 	}{
 		{tokens{input: 1000, output: 10}, 2000 + 100},
 		{tokens{input: 1001, output: 10}, 4004 + 150},
 		{tokens{input: 2000, cached: 500, written: 500, output: 0}, 1000*4 + 500*2 + 500*6},
 	} {
-		if got := c.said.cost(p) * 1e6; math.Abs(got-c.want) > 1e-6 {
-			t.Errorf("%+v costs %v, want %v", c.said, got, c.want)
+		if got := c.used.cost(p) * 1e6; math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("%+v costs %v, want %v", c.used, got, c.want)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func readDelta(kind string, e gjson.Result, a *answer) {
 		a.other += len(delta)
 		a.piece += len(delta)
 	case kind == "response.output_text.delta", kind == "response.refusal.delta":
-		a.says(delta)
+		a.addText(delta)
 		a.sure.add(e.Get("logprobs.#.logprob"))
 	case strings.HasSuffix(kind, ".delta"):
 		a.thought += len(delta)
@@ -117,7 +117,7 @@ func readChat(c gjson.Result, a *answer) {
 }
 
 func readChatMessage(m gjson.Result, a *answer) {
-	a.says(m.Get("content").String() + m.Get("refusal").Str) // content in other forms counts as text
+	a.addText(m.Get("content").String() + m.Get("refusal").Str) // content in other forms counts as text
 	a.thought += len(m.Get("reasoning_content").Str) + len(m.Get("reasoning").Str)
 	a.each(m.Get("tool_calls"), readCall)
 	if call := m.Get("function_call"); call.Type != gjson.Null {
@@ -158,7 +158,7 @@ func readMessages(e gjson.Result, a *answer) {
 }
 
 func readBlock(b gjson.Result, a *answer) {
-	a.says(b.Get("text").Str)
+	a.addText(b.Get("text").Str)
 	a.thought += len(b.Get("thinking").Str)
 	// Invisible parts: tool arguments, signatures, redacted reasoning.
 	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw)
@@ -247,7 +247,7 @@ func readPart(part gjson.Result, a *answer) {
 	if part.Get("thought").Type == gjson.True {
 		a.thought += len(text)
 	} else {
-		a.says(text)
+		a.addText(text)
 	}
 	a.other += len(call) + len(code) + len(part.Get("thoughtSignature").Str)
 	if call != "" || code != "" {

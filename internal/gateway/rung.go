@@ -90,7 +90,7 @@ func (h *heldAnswer) Close() error {
 	}
 	err = errors.Join(err, h.first.Close())
 	if h.asked {
-		wasted := h.grant.shareOf(h.req.model, h.first.said.tokens)
+		wasted := h.grant.shareOf(h.req.model, h.first.answer.tokens)
 		h.change(func(u *Usage) {
 			u.NoAnswer.Wasted += wasted.tokens
 			u.NoAnswer.WastedUSD += wasted.cost
@@ -101,7 +101,7 @@ func (h *heldAnswer) Close() error {
 
 func (h *heldAnswer) closeSecond() error {
 	err := h.second.Close()
-	said := &h.second.said
+	said := &h.second.answer
 	used := h.grant.shareOf(h.req.model, said.tokens)
 	h.change(func(u *Usage) {
 		u.NoAnswer.Tokens += used.tokens
@@ -111,7 +111,7 @@ func (h *heldAnswer) closeSecond() error {
 		}
 	})
 	// Both tries sent the same conversation, so the second's input is the best estimate.
-	first := &h.first.said
+	first := &h.first.answer
 	if !first.inputKnown && said.inputKnown {
 		first.tokens.input = said.tokens.input
 		first.tokens.estimated = said.tokens.input
@@ -145,10 +145,10 @@ func (h *heldAnswer) comesToNothing() bool {
 	for s := h.first; ; h.beat() {
 		s.next()
 		switch {
-		case s.said.useful(), s.said.failure != nil:
+		case s.answer.useful(), s.answer.failure != nil:
 			return false
-		case s.said.over, errors.Is(s.err, io.EOF):
-			return s.said.nothing()
+		case s.answer.over, errors.Is(s.err, io.EOF):
+			return s.answer.nothing()
 		case s.err != nil, s.out.Len() > maxHeld:
 			return false
 		}
@@ -158,7 +158,7 @@ func (h *heldAnswer) comesToNothing() bool {
 // again makes the second try. It returns false if the agent gets the first answer.
 func (h *heldAnswer) again(ctx context.Context, out *http.Request) bool {
 	body, ok := h.req.opposite(h.route.kind, h.grant.Provider)
-	if !ok || !h.mayRepeat(ctx, h.first.said) {
+	if !ok || !h.mayRepeat(ctx, h.first.answer) {
 		return false
 	}
 	h.asked = true
@@ -174,13 +174,13 @@ func (h *heldAnswer) again(ctx context.Context, out *http.Request) bool {
 	}
 	s := h.newStream(resp)
 	h.second = s
-	for s.err == nil && s.said.awaited() {
+	for s.err == nil && s.answer.awaited() {
 		s.next()
 		h.beat()
 	}
-	good := s.said.good()
-	s.said.replaced = !good
-	h.first.said.replaced = good
+	good := s.answer.good()
+	s.answer.replaced = !good
+	h.first.answer.replaced = good
 	return good
 }
 

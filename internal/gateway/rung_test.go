@@ -133,8 +133,8 @@ func TestLongProseEndsTheAttempt(t *testing.T) {
 	long := strings.Repeat("I could do this ", 30)
 	for name, w := range wires() {
 		for what, c := range map[string]struct {
-			said script
-			want bool
+			script script
+			want   bool
 		}{
 			"prose":                      {script{text: long, cut: true}, true},
 			"reasoning, and then a tool": {script{thinking: long, tool: "sh"}, false},
@@ -143,7 +143,7 @@ func TestLongProseEndsTheAttempt(t *testing.T) {
 		} {
 			ends := make(chan struct{})
 			p := newProvider(t, func(rw http.ResponseWriter, r *http.Request) {
-				sse(w.stream("a", c.said)...)(rw, r)
+				sse(w.stream("a", c.script)...)(rw, r)
 				if c.want {
 					<-r.Context().Done() // it never ends
 				}
@@ -175,7 +175,7 @@ func TestLongProseEndsTheAttempt(t *testing.T) {
 			if u.Output == 0 {
 				t.Errorf("%s, %s: no output was counted", name, what)
 			}
-			if got := answered(w, body); !strings.HasPrefix(strings.Join(w.stream("a", c.said), ""), got) || !c.want && len(got) == 0 {
+			if got := answered(w, body); !strings.HasPrefix(strings.Join(w.stream("a", c.script), ""), got) || !c.want && len(got) == 0 {
 				t.Errorf("%s, %s: %s", name, what, got)
 			}
 		}

@@ -197,7 +197,7 @@ type whole struct {
 	io.ReadCloser
 	kept   bytes.Buffer
 	length int
-	said   answer
+	answer answer
 }
 
 func (w *whole) Read(p []byte) (int, error) {
@@ -206,7 +206,7 @@ func (w *whole) Read(p []byte) (int, error) {
 	if w.length <= maxWhole {
 		w.kept.Write(p[:n])
 	}
-	w.said.readTo(err)
+	w.answer.readTo(err)
 	return n, err
 }
 
@@ -221,18 +221,18 @@ func (w *whole) Close() error {
 	e, ok := parsed(body)
 	switch {
 	case w.length > maxWhole:
-		w.said.other = w.length
-		w.said.ended = true
+		w.answer.other = w.length
+		w.answer.ended = true
 	case ok:
-		forms[w.route.kind].read(e, &w.said)
-		if w.said.begun() { // otherwise the JSON is not an answer of a model
-			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
+		forms[w.route.kind].read(e, &w.answer)
+		if w.answer.begun() { // otherwise the JSON is not an answer of a model
+			w.answer.other = max(w.answer.other, w.length-w.answer.prose-w.answer.thought)
 		}
 	default:
 		w.readEvents(body)
 	}
-	w.judge(&w.said)
-	w.account(&w.said)
+	w.judge(&w.answer)
+	w.account(&w.answer)
 	return w.ReadCloser.Close()
 }
 
@@ -241,7 +241,7 @@ func (w *whole) readEvents(body string) {
 	for err := error(nil); err == nil; {
 		var data []byte
 		_, data, err = events.next()
-		w.said.take(string(data), w.route.kind)
+		w.answer.take(string(data), w.route.kind)
 	}
 }
 
@@ -352,7 +352,7 @@ type stream struct {
 	split  splitter
 	out    bytes.Buffer // bytes read but not yet returned
 	err    error        // how reading ended
-	said   answer
+	answer answer
 	begins func() // called once, at the first event of a good answer
 }
 
@@ -374,7 +374,7 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 func (s *stream) Close() error {
-	s.account(&s.said)
+	s.account(&s.answer)
 	return s.from.Close()
 }
 
@@ -382,18 +382,18 @@ func (s *stream) next() {
 	raw, data, err := s.split.next()
 	s.take(raw, string(data))
 	s.err = err
-	if errors.Is(err, io.EOF) && s.said.cut() {
+	if errors.Is(err, io.EOF) && s.answer.cut() {
 		s.err = io.ErrUnexpectedEOF
 	}
-	s.said.readTo(s.err)
+	s.answer.readTo(s.err)
 }
 
 func (s *stream) take(raw []byte, data string) {
-	if e, ok := s.said.take(data, s.route.kind); ok {
-		if s.said.good() {
+	if e, ok := s.answer.take(data, s.route.kind); ok {
+		if s.answer.good() {
 			s.begins()
 		}
-		s.judge(&s.said)
+		s.judge(&s.answer)
 		if s.req.usageAdded && onlyUsage(e) {
 			return
 		}

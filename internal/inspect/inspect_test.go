@@ -195,7 +195,7 @@ func TestUnknownEndingIsNotGuessed(t *testing.T) {
 		exit             *agent.Exit
 		ending           policy.Ending
 		understood       bool
-		says             string
+		want             string
 	}{
 		{"empty", "", "", nil, policy.Unknown, false, "it is empty"},
 		{"blank", " \n\n", "", nil, policy.Unknown, false, "it is empty"},
@@ -215,8 +215,8 @@ func TestUnknownEndingIsNotGuessed(t *testing.T) {
 		o := options()
 		o.CLI, o.Exit = c.cli, c.exit
 		got := read(t, c.input, o)
-		if got.Ending != c.ending || got.Understood() != c.understood || !strings.Contains(fmt.Sprint(got.Reasons), c.says) {
-			t.Errorf("%s: %s %q, understood %t; want %s, %q, %t", c.name, got.Ending, got.Reasons, got.Understood(), c.ending, c.says, c.understood)
+		if got.Ending != c.ending || got.Understood() != c.understood || !strings.Contains(fmt.Sprint(got.Reasons), c.want) {
+			t.Errorf("%s: %s %q, understood %t; want %s, %q, %t", c.name, got.Ending, got.Reasons, got.Understood(), c.ending, c.want, c.understood)
 		}
 	}
 }

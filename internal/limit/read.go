@@ -134,7 +134,7 @@ func (e Evidence) kind() policy.Ending {
 		return policy.Disconnected
 	}
 	own := plainWords(class.ReplaceAllString(e.own, ""))
-	said := e.said(own)
+	said := e.byMessage(own)
 	if said == policy.UsageLimit && e.lacks(own) {
 		return policy.UsageLimit
 	}
@@ -153,7 +153,7 @@ func (e Evidence) kind() policy.Ending {
 	if tooLarge(own) {
 		return policy.Misconfigured
 	}
-	return cmp.Or(e.refusal(said), e.rest(own))
+	return cmp.Or(e.refusal(said), e.byWords(own))
 }
 
 func (e Evidence) refusal(kind policy.Ending) policy.Ending {
@@ -195,7 +195,7 @@ func (e Evidence) names() string {
 	return all
 }
 
-func (e Evidence) rest(own string) policy.Ending {
+func (e Evidence) byWords(own string) policy.Ending {
 	ending := worded(e.own + e.names())
 	if ending == "" && e.own != e.Message {
 		ending = worded(e.Message)
@@ -276,9 +276,9 @@ func (e Evidence) namedUsage(kind policy.Ending) bool {
 
 func (e Evidence) hasteNamed() bool { return e.nameMatches(hasteName) || e.named(sentence.hurried) }
 
-// said returns the limit by the message's words: usage_limit, overloaded, rate_limited or none. In an error about the
+// byMessage returns the limit that the message names: usage_limit, overloaded, rate_limited or none. In an error about the
 // request, words that may repeat the request do not count.
-func (e Evidence) said(own string) policy.Ending {
+func (e Evidence) byMessage(own string) policy.Ending {
 	ofRequest := e.ofRequest()
 	if ofRequest && e.echoes(own) {
 		return ""

@@ -103,7 +103,7 @@ func (f *Feed) Event(e agent.Event) {
 	}
 	switch e.Kind {
 	case agent.Message:
-		f.says(e)
+		f.printMessage(e)
 	case agent.ToolCall:
 		f.call(e)
 	case agent.Notice:
@@ -114,8 +114,8 @@ func (f *Feed) Event(e agent.Event) {
 	}
 }
 
-// says prints a whole message, or the finished lines of a streamed one.
-func (f *Feed) says(e agent.Event) {
+// printMessage prints a whole message, or the finished lines of a streamed one.
+func (f *Feed) printMessage(e agent.Event) {
 	if !e.Delta {
 		if e.Text != f.last {
 			f.message(e.Text)

@@ -68,13 +68,13 @@ func TestOnlySuccessOrFailureCounts(t *testing.T) {
 
 // chat is a chat channel, with the nodes' shared state.
 type chat struct {
-	mu     sync.Mutex
-	status int
-	said   []string
-	shared []byte
-	now    time.Time
-	facts  Health
-	url    string
+	mu       sync.Mutex
+	status   int
+	messages []string
+	shared   []byte
+	now      time.Time
+	facts    Health
+	url      string
 }
 
 func newChat(t *testing.T) *chat {
@@ -86,7 +86,7 @@ func newChat(t *testing.T) *chat {
 			t.Errorf("%s %s: %v", r.Method, data, err)
 		}
 		if w.WriteHeader(c.status); c.status == http.StatusOK {
-			c.said = append(c.said, m["text"])
+			c.messages = append(c.messages, m["text"])
 		}
 	}))
 	t.Cleanup(s.Close)
@@ -130,12 +130,12 @@ func TestOneNodeReportsNewAndEndedAlerts(t *testing.T) {
 	turn(time.Minute)
 	turn(25 * time.Hour)
 	want := []string{"could not be handled", "does not learn from judge", "Pawl: resolved: deliveries", "does not learn from judge"}
-	if len(c.said) != len(want) {
-		t.Fatalf("reported: %q", c.said)
+	if len(c.messages) != len(want) {
+		t.Fatalf("reported: %q", c.messages)
 	}
 	for i, w := range want {
-		if !strings.Contains(c.said[i], w) || !strings.HasPrefix(c.said[i], "Pawl: ") {
-			t.Errorf("message %d is %q, want %q", i, c.said[i], w)
+		if !strings.Contains(c.messages[i], w) || !strings.HasPrefix(c.messages[i], "Pawl: ") {
+			t.Errorf("message %d is %q, want %q", i, c.messages[i], w)
 		}
 	}
 }
@@ -154,8 +154,8 @@ func TestRefusedMessageIsSentAgainWithoutLoggingItsURL(t *testing.T) {
 		t.Errorf("a lost connection is %v", err)
 	}
 	w.URL, c.status, c.now = func() string { return c.url }, http.StatusOK, c.now.Add(time.Minute)
-	if err := w.turn(t.Context()); err != nil || len(c.said) != 1 {
-		t.Errorf("then %v, and reported: %q", err, c.said)
+	if err := w.turn(t.Context()); err != nil || len(c.messages) != 1 {
+		t.Errorf("then %v, and reported: %q", err, c.messages)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	defer s.Close()
 	w := c.node()
 	w.URL, c.facts.GivenUp = func() string { return s.URL }, 1
-	if err := w.turn(t.Context()); err == nil || len(c.said) != 0 {
-		t.Errorf("%v, and reported: %q", err, c.said)
+	if err := w.turn(t.Context()); err == nil || len(c.messages) != 0 {
+		t.Errorf("%v, and reported: %q", err, c.messages)
 	}
 }

@@ -91,7 +91,7 @@ func (w *wrapper) cut() {
 
 // mark handles a line about the wrapper's own acts; false for other lines.
 func (w *wrapper) mark(line []byte) bool {
-	text := spoken(line)
+	text := withoutSymbols(line)
 	if w.bullets {
 		if item, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("•")); ok {
 			w.rec.remark(w.now, true, string(bytes.TrimSpace(item)))
@@ -228,8 +228,8 @@ func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
 
 const maxMark = 200
 
-// spoken returns a line's text without leading symbols.
-func spoken(text []byte) string {
+// withoutSymbols returns a line's text without leading symbols.
+func withoutSymbols(text []byte) string {
 	if len(text) > maxMark {
 		text = text[:maxMark]
 	}

@@ -54,7 +54,7 @@ var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 // bwrapCommand returns bubblewrap's command. Arguments go through a memory file, so that no process list shows the
 // environment or host paths.
 func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
-	var files handed
+	var files passedFiles
 	defer func() {
 		if err != nil {
 			closeAll(append(files, p.status, p.release)...)
@@ -96,15 +96,15 @@ func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Pr
 	return cmd, nil
 }
 
-type handed []*os.File
+type passedFiles []*os.File
 
-func (h *handed) add(f *os.File) string {
+func (h *passedFiles) add(f *os.File) string {
 	*h = append(*h, f)
 	return strconv.Itoa(2 + len(*h))
 }
 
 // arguments returns the command inside and bubblewrap's options, which refer to files by number.
-func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args []string, err error) {
+func (s *Sandbox) arguments(exe string, spec Spec, files *passedFiles) (command, args []string, err error) {
 	command, list, err := spec.binds(exe)
 	if err != nil {
 		return nil, nil, fmt.Errorf("start %s: %w", exe, err)

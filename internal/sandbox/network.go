@@ -65,7 +65,7 @@ func (s *Sandbox) Networks() bool { return s.networks }
 // probePort is any unprivileged port.
 const probePort = 29400
 
-type order struct {
+type instructions struct {
 	Own      int      // file number of the executable
 	Pair     int      // file number of the socket pair; 0 without listeners
 	Ports    []int    // of the listeners
@@ -75,7 +75,7 @@ type order struct {
 // Inside runs as the first program of the sandbox. It creates and sends the listeners, gives up writing elsewhere,
 // and executes the program. args holds the order as JSON and the command line. Inside returns only with an error.
 func Inside(args []string) error {
-	var o order
+	var o instructions
 	if len(args) < 2 || json.Unmarshal([]byte(args[0]), &o) != nil {
 		return errors.New("only Pawl itself may call inside")
 	}
@@ -138,7 +138,7 @@ type hand struct {
 }
 
 // throughInside makes bubblewrap start a command by Inside.
-func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]string, *hand, error) {
+func (s *Sandbox) throughInside(command []string, spec Spec, files *passedFiles) ([]string, *hand, error) {
 	if spec.Root != "" {
 		if err := runnable(spec.Root, s.program.Name()); err != nil {
 			return nil, nil, fmt.Errorf("%w; Pawl itself is static when it is built with CGO_ENABLED=0", err)
@@ -149,7 +149,7 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]s
 		return nil, nil, fmt.Errorf("show Pawl to the sandbox: %w", err)
 	}
 	program := "/proc/self/fd/" + files.add(os.NewFile(uintptr(own), "pawl"))
-	o := order{Own: 2 + len(*files), Writable: append(slices.Clone(ownPlaces), cmp.Or(spec.DirAt, spec.Dir), cmp.Or(spec.HomeAt, spec.Home))}
+	o := instructions{Own: 2 + len(*files), Writable: append(slices.Clone(ownPlaces), cmp.Or(spec.DirAt, spec.Dir), cmp.Or(spec.HomeAt, spec.Home))}
 	for _, f := range spec.Folders {
 		o.Writable = append(o.Writable, f.To)
 	}

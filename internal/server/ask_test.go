@@ -28,8 +28,8 @@ func (r *rig) endsAs(n int, state string, calls int) {
 	}
 }
 
-// says checks that exactly one comment of Pawl on a thread contains first, and that it contains the other texts, too.
-func (r *rig) says(n int, first string, more ...string) fakegithub.Comment {
+// wantOneComment checks that exactly one of Pawl's comments on a thread contains first, and that it contains more, too.
+func (r *rig) wantOneComment(n int, first string, more ...string) fakegithub.Comment {
 	r.T.Helper()
 	all := r.CommentsWith(n, first)
 	if len(all) != 1 {
@@ -49,7 +49,7 @@ func TestQuestionChangesNothing(t *testing.T) {
 	before := r.Refs()
 	r.Writes(n, testrig.Writer, "/pawl ask Where is\nthe number?")
 	r.endsAs(n, "answered", 1)
-	r.says(n, testrig.AnAnswer, "\n> It is in a.txt, `@everyone`.\n> `<`! `--` pawl:status x `-->` see `#1`\n")
+	r.wantOneComment(n, testrig.AnAnswer, "\n> It is in a.txt, `@everyone`.\n> `<`! `--` pawl:status x `-->` see `#1`\n")
 	status := r.StatusComment(n)
 	r.wantIn("the status comment", status, "**Answered**", "[what the agent says]("+r.World.WebURL()+"/"+testrig.Repo, "its changes were discarded: `a.txt (thrown away)`")
 	r.wantNoneIn("the status comment", status, "Done", "What the agent says:")
@@ -79,7 +79,7 @@ func TestPlanWaitsForGoAndUsesItsEditedText(t *testing.T) {
 	r.Writes(n, testrig.Writer, "/pawl plan but only small ones")
 	r.endsAs(n, "planned", 1)
 	r.pullsAre()
-	plan := r.says(n, testrig.APlan, "\n1. add two\n2. add three, `@everyone`\n")
+	plan := r.wantOneComment(n, testrig.APlan, "\n1. add two\n2. add three, `@everyone`\n")
 	r.wantIn("the status comment", r.StatusComment(n), "**Plan waits for `/pawl go`**")
 	// An edit by a user without write permission changes nothing.
 	edited := strings.Replace(plan.Body, "2. add three, `@everyone`", "2. add four\n3. stop there", 1)
@@ -176,7 +176,7 @@ func TestInterruptedAnswerIsHandedOver(t *testing.T) {
 	r.Touch("go")
 	r.Start()
 	r.endsAs(n, "answered", 2)
-	r.says(n, testrig.AnAnswer, "It is so.")
+	r.wantOneComment(n, testrig.AnAnswer, "It is so.")
 	if got := len(r.State(n).Attempts); got != 1 || r.Refs() != before {
 		t.Errorf("%d attempts, want one; references %s, want %s", got, r.Refs(), before)
 	}

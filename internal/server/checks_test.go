@@ -67,13 +67,13 @@ func TestUsersPullRequestKeepsItsBranch(t *testing.T) {
 	r.Settle()
 	before := r.Head(n)
 	r.play(n, []happens{
-		{"a remark", r.Says(n, testrig.Writer, "Looks good."), ""},
+		{"a remark", r.Commenting(n, testrig.Writer, "Looks good."), ""},
 		{"a request for changes", func() error {
 			_, err := r.World.Review(testrig.Repo, n, testrig.Writer, "CHANGES_REQUESTED", "No.")
 			return err
 		}, ""},
-		{"a command", r.Says(n, testrig.Writer, "/pawl solve add a line to a.txt"), "+ command solve"},
-		{"a remark on a pull request that Pawl did not open", r.Says(n, testrig.Writer, "Looks better."), "- it holds no command"},
+		{"a command", r.Commenting(n, testrig.Writer, "/pawl solve add a line to a.txt"), "+ command solve"},
+		{"a remark on a pull request that Pawl did not open", r.Commenting(n, testrig.Writer, "Looks better."), "- it holds no command"},
 		{"a request for changes of what Pawl pushed", func() error {
 			_, err := r.World.Review(testrig.Repo, n, testrig.Writer, "CHANGES_REQUESTED", "Not yet.")
 			return err

@@ -20,7 +20,7 @@ import (
 // json lists the columns that contain JSON, with the rows to damage and the resulting message in pawl status or the
 // thread. Pawl decodes none of the other columns, listed in plain.
 var (
-	jsonColumns = map[string]struct{ where, says string }{
+	jsonColumns = map[string]struct{ where, want string }{
 		"events.data":        {"kind = 'decision'", "the log is damaged: event"},
 		"threads.note":       {"true", ""},
 		"breakers.state":     {"account = 'mine'", "account mine: its row in the table breakers cannot be read"},
@@ -127,7 +127,7 @@ func TestDamagedRowAffectsOnlyItsSubject(t *testing.T) {
 			r.Get("/") // signs in
 			r.change(fmt.Sprintf("UPDATE %s SET %s = CASE typeof(%[2]s) WHEN 'blob' THEN CAST('x{' AS BLOB) ELSE 'x{' END WHERE %[2]s IS NOT NULL AND %[3]s", table, name, c.where))
 			r.goesOn()
-			r.wantIn("pawl status", r.report(), c.says)
+			r.wantIn("pawl status", r.report(), c.want)
 		})
 	}
 }
@@ -155,7 +155,7 @@ func TestDamagedPauseLogStopsItsRepositoryUntilItIsUnpaused(t *testing.T) {
 func TestCommandRepairsADamagedAccount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		table, rule, says string
+		table, rule, want string
 		mend              func(r *rig, n int)
 	}{
 		"breaker": {"breakers", "no_backend", "run pawl close-breaker", func(r *rig, n int) {
@@ -183,7 +183,7 @@ func TestCommandRepairsADamagedAccount(t *testing.T) {
 			if string(s.Rule) != c.rule {
 				t.Fatalf("%s (%s %v), want %s", s.State, s.Rule, s.Reasons, c.rule)
 			}
-			r.Await("the remedy on the thread", func() bool { return strings.Contains(r.StatusComment(n), c.says) })
+			r.Await("the remedy on the thread", func() bool { return strings.Contains(r.StatusComment(n), c.want) })
 			c.mend(r, n)
 			r.Await("the work", func() bool { return r.Thread(testrig.ThreadName(n)).State == "done" })
 			var left int

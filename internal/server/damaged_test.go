@@ -45,8 +45,8 @@ func TestDamagedRowStopsOnlyItsThread(t *testing.T) {
 	report, err := status.Read(t.Context(), r.Node.Config(), r.Node.Store(), time.Now(), status.AllThreads)
 	r.Must(err)
 	for _, v := range report.Threads {
-		if unreadable := strings.HasPrefix(v.Says, "Unreadable: thread acme/widgets#"); unreadable != (v.Thread == testrig.ThreadName(damaged)) {
-			t.Errorf("pawl status says of %s: %q", v.Thread, v.Says)
+		if unreadable := strings.HasPrefix(v.Headline, "Unreadable: thread acme/widgets#"); unreadable != (v.Thread == testrig.ThreadName(damaged)) {
+			t.Errorf("pawl status says of %s: %q", v.Thread, v.Headline)
 		}
 	}
 	change(`#"action"`, `{"action"`)

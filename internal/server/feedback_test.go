@@ -118,7 +118,7 @@ func TestBridgedCopiesStartNothing(t *testing.T) {
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
 	n, pull := r.Solved()
-	r.Must(r.Says(n, testrig.Writer, "/pawl why")())
+	r.Must(r.Commenting(n, testrig.Writer, "/pawl why")())
 	r.Settle()
 	texts := []string{r.StatusComment(n), r.World.Pulls(testrig.Repo)[0].Body}
 	texts = append(texts, r.Answers(n)...)
@@ -126,7 +126,7 @@ func TestBridgedCopiesStartNothing(t *testing.T) {
 	var scenes []happens
 	for i, text := range texts {
 		copied := marks.ReplaceAllString(text, "")
-		scenes = append(scenes, happens{fmt.Sprintf("text %d", i), r.Says(pull, testrig.Writer, copied), "- it is a copy of what Pawl wrote"})
+		scenes = append(scenes, happens{fmt.Sprintf("text %d", i), r.Commenting(pull, testrig.Writer, copied), "- it is a copy of what Pawl wrote"})
 	}
 	if len(scenes) != 3 {
 		t.Fatalf("Pawl wrote %q, want its status, a description and an answer", texts)
@@ -145,8 +145,8 @@ func TestStopCountsAlthoughTheAgentPrintedIt(t *testing.T) {
 	r.Await("the agent's output in the log", func() bool {
 		return slices.ContainsFunc(r.Events(n), func(e thread.Event) bool { return e.Kind == thread.KindAuthored })
 	})
-	r.Must(r.Says(n, testrig.Writer, "/pawl solve")())
-	r.Must(r.Says(n, testrig.Writer, "/pawl stop")())
+	r.Must(r.Commenting(n, testrig.Writer, "/pawl solve")())
+	r.Must(r.Commenting(n, testrig.Writer, "/pawl stop")())
 	r.Handled()
 	r.wantIn("what was judged", strings.Join(r.judged(n), "; "), "- the agent wrote it itself")
 	if got, want := r.State(n).Stopped, testrig.Writer+" asked to stop"; got != want {
@@ -162,7 +162,7 @@ func TestStopDoesNotWaitForGitHub(t *testing.T) {
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
 	r.Await("the agent", func() bool { return r.Calls() == 1 })
 	r.World.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", Times: -1, Latency: time.Hour})
-	r.Must(r.Says(n, testrig.Writer, "/pawl stop")())
+	r.Must(r.Commenting(n, testrig.Writer, "/pawl stop")())
 	r.Await("the end of the attempt", func() bool { a := r.State(n).Attempts; return len(a) == 1 && !a[0].EndedAt.IsZero() })
 }
 
@@ -173,14 +173,14 @@ func TestRemarksDuringAnAttemptBeginOneMore(t *testing.T) {
 	r.Start()
 	n, pull := r.Solved()
 	r.Gate()
-	r.Must(r.Says(n, testrig.Writer, "/pawl solve FIRST")())
+	r.Must(r.Commenting(n, testrig.Writer, "/pawl solve FIRST")())
 	r.Await("the second attempt", func() bool { return r.Calls() == 2 })
 	_, err := r.World.Review(testrig.Repo, pull, testrig.Writer, "CHANGES_REQUESTED", "REVIEWED")
 	r.Must(errors.Join(err,
-		r.Says(n, testrig.Writer, "/pawl solve SECOND")(),
-		r.Says(pull, testrig.Writer, "REMARKED")(),
-		r.Says(n, testrig.Writer, "no command, so NOTHING")(),
-		r.Says(n, testrig.Reader, "/pawl solve for the READER")(),
+		r.Commenting(n, testrig.Writer, "/pawl solve SECOND")(),
+		r.Commenting(pull, testrig.Writer, "REMARKED")(),
+		r.Commenting(n, testrig.Writer, "no command, so NOTHING")(),
+		r.Commenting(n, testrig.Reader, "/pawl solve for the READER")(),
 		r.World.EditBody(testrig.Repo, n, testrig.Writer, "Please add a second line to a.txt. EDITED")))
 	r.Handled()
 	r.Open()

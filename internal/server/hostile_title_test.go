@@ -30,7 +30,7 @@ func TestHostileTitleIsInertInEveryOutput(t *testing.T) {
 	if !does.MatchString(hostileTitle) || len(does.FindAllString(hostileTitle, -1)) < 20 {
 		t.Fatalf("the control finds %q", does.FindAllString(hostileTitle, -1))
 	}
-	for name, tc := range map[string]struct{ title, says string }{
+	for name, tc := range map[string]struct{ title, message string }{
 		"by a stranger who opened the issue": {hostileTitle, "I did it."},
 		"by the agent":                       {"A second line", "TITLE: " + strings.ReplaceAll(hostileTitle, "\x1b", "") + "\nI did it."},
 		"in the agent's question":            {"A second line", "QUESTION: " + strings.ReplaceAll(hostileTitle, "\x1b", "")},
@@ -40,14 +40,14 @@ func TestHostileTitleIsInertInEveryOutput(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			act := "echo two >> a.txt"
-			if strings.HasPrefix(tc.says, "DECLINED") {
+			if strings.HasPrefix(tc.message, "DECLINED") {
 				act = ":"
 			}
-			r.Agent(testrig.Saying(t, act, tc.says), "stream: codex")
+			r.Agent(testrig.Saying(t, act, tc.message), "stream: codex")
 			r.Start()
 			n, err := r.World.OpenIssue(testrig.Repo, testrig.Reader, tc.title, "Please add a second line to a.txt.")
 			r.Must(err)
-			r.Must(r.Says(n, testrig.Writer, "/pawl solve")())
+			r.Must(r.Commenting(n, testrig.Writer, "/pawl solve")())
 			r.Ending(n)
 			outputs := map[string]string{}
 			for _, p := range r.World.Pushes(testrig.Repo) {
@@ -75,7 +75,7 @@ func TestHostileTitleIsInertInEveryOutput(t *testing.T) {
 					t.Errorf("%s contains %q:\n%s", where, found, text)
 				}
 			}
-			if len(outputs) == 0 || !strings.HasPrefix(tc.says, "DECLINED") && len(outputs) < 6 {
+			if len(outputs) == 0 || !strings.HasPrefix(tc.message, "DECLINED") && len(outputs) < 6 {
 				t.Errorf("only %d outputs: %q", len(outputs), outputs)
 			}
 		})

@@ -58,7 +58,7 @@ func TestRaiseButtonAllowsAnotherDaysAttempts(t *testing.T) {
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
 	n, pull := r.Solved()
-	r.Must(r.Says(pull, testrig.Writer, "Please add another word to a.txt.")())
+	r.Must(r.Commenting(pull, testrig.Writer, "Please add another word to a.txt.")())
 	run := func() fakegithub.CheckRun { return r.Check(r.Head(pull), "pawl") }
 	r.Await("the button", func() bool {
 		return slices.ContainsFunc(run().Actions, func(b fakegithub.CheckAction) bool { return b.Identifier == "raise" })

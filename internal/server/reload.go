@@ -99,20 +99,20 @@ func Level(name string) zerolog.Level {
 // follower applies changes of the file.
 type follower struct {
 	*Server
-	file    *File
-	started config.Server // configuration at the start
-	last    config.Server // configuration last read
-	said    InForce
+	file     *File
+	started  config.Server // configuration at the start
+	last     config.Server // configuration last read
+	reported InForce
 }
 
 // follow applies changes until ctx ends, and on each signal of file.Hangup.
 func (s *Server) follow(ctx context.Context, file *File, started config.Server) {
 	f := &follower{
-		Server:  s,
-		file:    file,
-		started: started,
-		last:    started,
-		said:    InForce{PID: os.Getpid(), File: file.Name, ReadAt: time.Now(), AtStart: []string{}},
+		Server:   s,
+		file:     file,
+		started:  started,
+		last:     started,
+		reported: InForce{PID: os.Getpid(), File: file.Name, ReadAt: time.Now(), AtStart: []string{}},
 	}
 	var before InForce
 	if data, err := os.ReadFile(filepath.Join(s.data.dir, inForceFile)); err == nil {
@@ -139,7 +139,7 @@ func (s *Server) follow(ctx context.Context, file *File, started config.Server) 
 		}
 		if err != nil && ctx.Err() == nil {
 			at := time.Now()
-			f.said.Refused, f.said.RefusedAt = err.Error(), &at
+			f.reported.Refused, f.reported.RefusedAt = err.Error(), &at
 			s.log.Error().Err(err).Msg("the new configuration is refused; the previous one stays in force")
 			f.remember()
 		}
@@ -167,7 +167,7 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 	f.solver.Env.Use(before.Reloaded(next))
 	zerolog.SetGlobalLevel(Level(next.Log.Level))
 	f.last = next
-	f.said.ReadAt, f.said.AtStart, f.said.Refused, f.said.RefusedAt = time.Now(), atStart, "", nil
+	f.reported.ReadAt, f.reported.AtStart, f.reported.Refused, f.reported.RefusedAt = time.Now(), atStart, "", nil
 	f.log.Info().Strs("changed", changed).Strs("needs_restart", atStart).Msg("the new configuration is in force; running attempts keep the previous one")
 	f.inForce(ctx, before.Policy.Paused)
 	if len(changed) == 0 {
@@ -181,9 +181,9 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 
 // inForce records the configuration in force and ends a lifted pause.
 func (f *follower) inForce(ctx context.Context, paused bool) {
-	f.said.Paused = f.last.Policy.Paused
+	f.reported.Paused = f.last.Policy.Paused
 	f.remember()
-	if !paused || f.said.Paused {
+	if !paused || f.reported.Paused {
 		return
 	}
 	n, err := commands.Lift(ctx, f.store, commands.Actor{
@@ -198,7 +198,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 }
 
 func (f *follower) remember() {
-	data, _ := json.Marshal(f.said) // never fails
+	data, _ := json.Marshal(f.reported) // never fails
 	file := filepath.Join(f.data.dir, inForceFile)
 	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "store the active configuration for pawl status")
 }

@@ -27,7 +27,7 @@ func TestReviewsThatNeverConvergeStop(t *testing.T) {
 		t.Errorf("%d calls, then %s (%s %q); want 4, then stopped by not_converging", r.Calls(), s.State, s.Rule, s.Reasons)
 	}
 	r.wantIn("the reasons", strings.Join(s.Reasons, "\n"), "growth: the work adds 600 lines, 4.0 times the 150")
-	r.Must(r.Says(pull, testrig.Writer, "/pawl solve Only part 4.")())
+	r.Must(r.Commenting(pull, testrig.Writer, "/pawl solve Only part 4.")())
 	r.Await("an attempt for a user's command", func() bool { return r.Calls() == 5 })
 	if s := r.Ending(issue); s.State != "done" {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)

@@ -54,7 +54,7 @@ func TestCommandAmongTenThousandEventsIsObeyed(t *testing.T) {
 					refused.Add(1)
 				}
 				if i == stormSize/2 {
-					if err := r.Says(n, testrig.Writer, "/pawl solve")(); err != nil {
+					if err := r.Commenting(n, testrig.Writer, "/pawl solve")(); err != nil {
 						t.Error(err)
 					}
 				}

@@ -119,9 +119,9 @@ func TestWaitForGitHubIsStored(t *testing.T) {
 func TestRunEndsIfItsRepositoryOrThreadIsGone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		do   func(r *rig, n, pull int) error
-		said string // a part of the reasons
+		name   string
+		do     func(r *rig, n, pull int) error
+		reason string // a part of the reasons
 	}{
 		{"repository renamed", func(r *rig, _, _ int) error { return r.World.RenameRepo(testrig.Repo, "gadgets") }, "renamed"},
 		{"App uninstalled", func(r *rig, _, _ int) error { return r.World.Uninstall(testrig.Repo) }, "uninstalled"},
@@ -147,14 +147,14 @@ func TestRunEndsIfItsRepositoryOrThreadIsGone(t *testing.T) {
 			r.Await("the agent at work", func() bool { return r.Has("ready") })
 			r.Must(c.do(r, n, pull))
 			s := r.Ending(n)
-			if s.State != "stopped" || s.Rule != "closed" || !strings.Contains(strings.Join(s.Reasons, " "), c.said) {
-				t.Errorf("%s (%s %q), want stopped because %q", s.State, s.Rule, s.Reasons, c.said)
+			if s.State != "stopped" || s.Rule != "closed" || !strings.Contains(strings.Join(s.Reasons, " "), c.reason) {
+				t.Errorf("%s (%s %q), want stopped because %q", s.State, s.Rule, s.Reasons, c.reason)
 			}
 			a := r.State(n).Attempts
 			if len(a) != 2 || a[1].Receipt.Outcome != policy.Cancelled || r.Calls() != 2 {
 				t.Errorf("%d calls, attempts %+v; want two, the second cancelled", r.Calls(), a)
 			}
-			if c.said == "renamed" {
+			if c.reason == "renamed" {
 				r.toldUnder("acme/gadgets", n)
 			}
 			before := len(r.World.Requests())
@@ -188,10 +188,10 @@ func TestReinstalledAppObeysCommands(t *testing.T) {
 	t.Parallel()
 	type world = *fakegithub.Server
 	for _, c := range []struct {
-		name     string
-		leave    func(world) error
-		comeBack func(world) error
-		told     bool // the end was reported
+		name      string
+		leave     func(world) error
+		comeBack  func(world) error
+		announced bool // the end was reported
 	}{
 		{"suspension", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, true},
 		{"suspension whose end is not announced", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, false},
@@ -208,12 +208,12 @@ func TestReinstalledAppObeysCommands(t *testing.T) {
 			r.Ending(n)
 			r.Must(c.leave(r.World))
 			r.Await("the removal to be seen", func() bool { return r.State(n).Closed != "" })
-			if !c.told {
+			if !c.announced {
 				r.World.SetWebhookURL("http://127.0.0.1:1/")
 			}
 			r.Must(c.comeBack(r.World))
 			r.Must(r.World.WaitDelivered(t.Context()))
-			if c.told {
+			if c.announced {
 				r.Await("the return to be seen", func() bool { return r.State(n).Closed == "" })
 				r.Settle()
 				if s := r.State(n); s.Closed != "" {

@@ -28,7 +28,7 @@ type flow struct {
 	github *fakegithub.Server
 	flags  Flags
 	page   *url.URL // nil if setup ended before it showed a page
-	said   screen
+	output screen
 	stop   context.CancelFunc
 	ended  chan error
 }
@@ -40,7 +40,7 @@ func newFlow(t *testing.T) *flow {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { github.Close() })
-	return &flow{T: t, github: github, ended: make(chan error, 1), said: screen{shown: make(chan string, 1)}, flags: Flags{
+	return &flow{T: t, github: github, ended: make(chan error, 1), output: screen{shown: make(chan string, 1)}, flags: Flags{
 		URL:     "https://pawl.example.com/",
 		GitHub:  github.WebURL(),
 		Name:    "pawl",
@@ -90,9 +90,9 @@ func (f *flow) start() {
 	ctx, stop := context.WithCancel(f.Context())
 	f.Cleanup(stop)
 	f.stop = stop
-	go func() { f.ended <- s.Run(ctx, nil, &f.said) }()
+	go func() { f.ended <- s.Run(ctx, nil, &f.output) }()
 	select {
-	case shown := <-f.said.shown:
+	case shown := <-f.output.shown:
 		f.page, err = url.Parse(shown)
 		f.must(err)
 	case err := <-f.ended:
@@ -208,13 +208,13 @@ func TestSetupCreatesTheAppAndItsFiles(t *testing.T) {
 				f.github.WebURL() + "/apps/pawl/installations/new", f.github.WebURL() + "/issues", "_API_KEY",
 				"pawl doctor --config", "pawl serve --config", "pawl login --config",
 			} {
-				if !strings.Contains(f.said.String(), step) || !strings.Contains(page, step) {
-					t.Errorf("the next steps lack %q:\n%s", step, &f.said)
+				if !strings.Contains(f.output.String(), step) || !strings.Contains(page, step) {
+					t.Errorf("the next steps lack %q:\n%s", step, &f.output)
 				}
 			}
 			_, client := f.github.OAuthClient()
 			for _, secret := range []string{webhookSecret, client, "PRIVATE KEY"} {
-				if strings.Contains(f.said.String()+page, secret) {
+				if strings.Contains(f.output.String()+page, secret) {
 					t.Errorf("%q is shown", secret)
 				}
 			}
@@ -296,9 +296,9 @@ func TestGitHubsAnswerCountsOnce(t *testing.T) {
 func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 	right := func(back string) string { return back }
 	for name, c := range map[string]struct {
-		pastes []func(back string) string
-		says   string // the message about the paste before the last one
-		fails  string // empty for success
+		pastes  []func(back string) string
+		message string // the message about the paste before the last one
+		fails   string // empty for success
 	}{
 		"the address": {[]func(string) string{right}, "", ""},
 		"another state first": {[]func(string) string{
@@ -330,8 +330,8 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 			s, err := New(f.flags, "test")
 			f.must(err)
 			in, keys := io.Pipe()
-			go func() { f.ended <- s.Run(t.Context(), in, &f.said) }()
-			form, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(<-f.said.shown, "data:text/html;base64,"))
+			go func() { f.ended <- s.Run(t.Context(), in, &f.output) }()
+			form, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(<-f.output.shown, "data:text/html;base64,"))
 			f.must(err)
 			_, back := f.press(string(form))
 			if !strings.HasPrefix(back.String(), f.github.WebURL()+"/settings/apps?code=") {
@@ -347,11 +347,11 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 				return
 			}
 			f.must(<-f.ended)
-			if output := f.said.String(); !strings.Contains(output, c.says) || strings.Contains(output, "Not accepted") != (c.says != "") {
-				t.Errorf("the output lacks %q about the wrong paste:\n%s", c.says, output)
+			if output := f.output.String(); !strings.Contains(output, c.message) || strings.Contains(output, "Not accepted") != (c.message != "") {
+				t.Errorf("the output lacks %q about the wrong paste:\n%s", c.message, output)
 			}
-			if !strings.Contains(f.said.String(), "Run the server; it needs no public address: pawl serve") {
-				t.Errorf("the output is\n%s", &f.said)
+			if !strings.Contains(f.output.String(), "Run the server; it needs no public address: pawl serve") {
+				t.Errorf("the output is\n%s", &f.output)
 			}
 			cfg, err := config.Load(f.flags.Config, func(string) (string, bool) { return "x", true })
 			if err != nil || cfg.GitHub.Receive != config.ReceivePoll {

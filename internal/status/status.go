@@ -65,7 +65,7 @@ type Report struct {
 type Thread struct {
 	Thread   string      `json:"thread"`
 	Title    string      `json:"title"`
-	Says     string      `json:"says"`
+	Headline string      `json:"says"`
 	State    string      `json:"state"`
 	Rule     policy.Rule `json:"rule"`
 	Reasons  []string    `json:"reasons"`
@@ -78,7 +78,7 @@ func ThreadOf(v checkrun.View) Thread {
 	t := Thread{
 		Thread:   v.Thread,
 		Title:    render.Line(v.Title, maxTitle),
-		Says:     checkrun.Headline(v),
+		Headline: checkrun.Headline(v),
 		State:    string(v.State),
 		Rule:     v.Rule,
 		Reasons:  v.Reasons.Texts(),
@@ -94,10 +94,10 @@ func ThreadOf(v checkrun.View) Thread {
 func unreadable(t thread.ID, err error) Thread {
 	why := render.Line(err.Error(), maxTitle)
 	return Thread{
-		Thread:  t.String(),
-		Says:    "Unreadable: " + why,
-		State:   "unreadable",
-		Reasons: []string{why},
+		Thread:   t.String(),
+		Headline: "Unreadable: " + why,
+		State:    "unreadable",
+		Reasons:  []string{why},
 	}
 }
 
@@ -122,7 +122,7 @@ type Window struct {
 	ResetsAt *time.Time `json:"resets_at"`
 	SeenAt   time.Time  `json:"seen_at"`
 
-	says string
+	headline string
 }
 
 // Cooldown describes a backend's cooldown in a repository.
@@ -300,7 +300,7 @@ func (r Report) Print(w io.Writer) {
 	}
 	for _, a := range r.Accounts {
 		for _, window := range a.Windows {
-			fmt.Fprintf(w, "account %s: %s\n", render.Line(a.Name, 200), window.says)
+			fmt.Fprintf(w, "account %s: %s\n", render.Line(a.Name, 200), window.headline)
 		}
 	}
 	for _, l := range r.Levels {
@@ -324,7 +324,7 @@ func (r Report) printThreads(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "THREAD\tATTEMPTS\tSTANDS\tTITLE\n")
 	for _, v := range r.Threads {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, render.Short(v.Title, 60))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Headline, render.Short(v.Title, 60))
 	}
 	t.Flush()
 	if len(r.Threads) == 0 {

@@ -29,8 +29,8 @@ func TestStatusReport(t *testing.T) {
 	report := Report{
 		now: now, LeftOut: 12,
 		Threads: []Thread{
-			{Thread: "acme/widgets#7", State: "waiting", Says: "Waiting: the backend rests, 5h 12m left (until 14:03 UTC)", Attempts: 2, Title: "Parser drops the last row"},
-			{Thread: "acme/widgets#8", State: "done", Says: "Done: verified", Attempts: 1, Title: "Use port 9999"},
+			{Thread: "acme/widgets#7", State: "waiting", Headline: "Waiting: the backend rests, 5h 12m left (until 14:03 UTC)", Attempts: 2, Title: "Parser drops the last row"},
+			{Thread: "acme/widgets#8", State: "done", Headline: "Done: verified", Attempts: 1, Title: "Use port 9999"},
 		},
 		Cooldowns: []Cooldown{
 			{thread.Cooldown{Backend: "codex", Cooldown: policy.Cooldown{Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}}, "acme/widgets"},

@@ -10,9 +10,9 @@ import (
 // "api:test: ", "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader accepts unchanged has no label. A
 // repeated label counts only if its lines are close together; see lane.real.
 type lanes struct {
-	by    map[string]*lane
-	order []*lane // lanes with a reader in order of appearance
-	loose int     // lines without a label
+	by      map[string]*lane
+	ordinal []*lane // lanes with a reader in order of appearance
+	loose   int     // lines without a label
 }
 
 type labelled struct {
@@ -86,12 +86,12 @@ func (a *lanes) add(line labelled, depth int) {
 		l.waiting = append(l.waiting, rest[:min(len(rest), maxWaiting)])
 	}
 	certain := l.lines >= minLane || line.plain()
-	if !certain || len(a.order) >= maxLanes {
+	if !certain || len(a.ordinal) >= maxLanes {
 		return
 	}
 	l.reader = NewReader()
 	l.reader.depth = depth + 1
-	a.order = append(a.order, l)
+	a.ordinal = append(a.ordinal, l)
 	for _, waited := range l.waiting {
 		l.reader.read(waited)
 	}
@@ -112,7 +112,7 @@ func (a *lanes) forget() {
 
 // reports returns the reports of real lanes with the label before test names.
 func (a *lanes) reports() (all []Report) {
-	for _, l := range a.order {
+	for _, l := range a.ordinal {
 		if !l.real() {
 			continue
 		}

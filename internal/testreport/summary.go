@@ -28,9 +28,9 @@ type summaries struct {
 }
 
 type total struct {
-	n    map[string]int // the counts by the words' keys
-	says says
-	of   string // the part of the tests that is counted; empty for all tests
+	n     map[string]int // the counts by the words' keys
+	means meaning
+	of    string // the part of the tests that is counted; empty for all tests
 }
 
 // strong reports whether the words prove a total of tests.
@@ -44,10 +44,10 @@ func (t total) strong() bool {
 	switch {
 	case t.empty():
 		return false
-	case t.says.has(ofTests):
-		return results > 0 || t.says.has(aVerdict)
-	case t.says.has(ofPassed):
-		return results > 1 || t.says.has(aTime)
+	case t.means.has(ofTests):
+		return results > 0 || t.means.has(aVerdict)
+	case t.means.has(ofPassed):
+		return results > 1 || t.means.has(aTime)
 	}
 	return false
 }
@@ -119,7 +119,7 @@ func (t *total) merge(other total) {
 		t.n = map[string]int{}
 	}
 	maps.Copy(t.n, other.n)
-	t.says |= other.says
+	t.means |= other.means
 	t.of = cmp.Or(t.of, other.of)
 }
 
@@ -191,10 +191,10 @@ func (l *scanned) heads(t total) []string {
 	return l.columns
 }
 
-func (t total) heading() bool { return t.empty() && t.says.has(ofTests) }
+func (t total) heading() bool { return t.empty() && t.means.has(ofTests) }
 
 func (s *summaries) add(t total, depth int) {
-	if t.heading() && s.open.empty() && t.says.has(aVerdict) {
+	if t.heading() && s.open.empty() && t.means.has(aVerdict) {
 		s.open, s.near, s.depth = t, 0, depth
 	}
 	if t.empty() {
@@ -212,7 +212,7 @@ func (s *summaries) add(t total, depth int) {
 
 // onlyErrors reports whether the total counts only errors, like a compiler's.
 func (t total) onlyErrors() bool {
-	if t.says.has(ofTests) {
+	if t.means.has(ofTests) {
 		return false
 	}
 	_, errors := t.n["errors"]

@@ -20,12 +20,12 @@ const (
 
 // word is a word's meaning in a total. Words with equal keys are the same count.
 type word struct {
-	key    string
-	group  int
-	says   says
-	order  bool // makes a following number an ordinal: "test 3"
-	splits bool // the following words belong to another count
-	any    bool // does not prove that tests are counted, because other programs use the word, too
+	key     string
+	group   int
+	means   meaning
+	ordinal bool // makes a following number an ordinal: "test 3"
+	splits  bool // the following words belong to another count
+	any     bool // does not prove that tests are counted, because other programs use the word, too
 }
 
 // words are the words in runners' totals, by count; see TestTotalsOfRunnersAreRead. A star marks words that make a number
@@ -78,19 +78,19 @@ func vocabulary(counts map[string]string) map[string]word {
 			name := strings.TrimRight(w, "*?")
 			group := groupOf(key)
 			all[name] = word{
-				key: key, group: group, says: saysOf(group),
-				order: strings.HasSuffix(w, "*"), any: strings.HasSuffix(w, "?"),
+				key: key, group: group, means: saysOf(group),
+				ordinal: strings.HasSuffix(w, "*"), any: strings.HasSuffix(w, "?"),
 			}
 		}
 	}
 	for w := range strings.FieldsSeq(verbs) {
-		all[w] = word{says: aVerdict}
+		all[w] = word{means: aVerdict}
 	}
 	for w := range strings.FieldsSeq(others) {
 		name, order := strings.CutSuffix(w, "*")
-		all[name] = word{group: groupOther, order: order}
+		all[name] = word{group: groupOther, ordinal: order}
 	}
-	all["assertions"] = word{group: groupOther, says: aVerdict} // only tests count assertions
+	all["assertions"] = word{group: groupOther, means: aVerdict} // only tests count assertions
 	for w := range strings.FieldsSeq(fillers) {
 		all[w] = word{}
 	}
@@ -112,18 +112,18 @@ func groupOf(key string) int {
 	return groupSkipped
 }
 
-type says int
+type meaning int
 
 const (
-	ofTests  says = 1 << iota // the total counts tests
-	aVerdict                  // the total has a result, or says that tests ran
-	ofPassed                  // the total has the word "passed"
-	aTime                     // the total has a duration
+	ofTests  meaning = 1 << iota // the total counts tests
+	aVerdict                     // the total has a result, or says that tests ran
+	ofPassed                     // the total has the word "passed"
+	aTime                        // the total has a duration
 )
 
-func (s says) has(what says) bool { return s&what != 0 }
+func (s meaning) has(what meaning) bool { return s&what != 0 }
 
-func saysOf(group int) says {
+func saysOf(group int) meaning {
 	if group == groupTests {
 		return 0
 	}
@@ -153,7 +153,7 @@ var (
 type scanned struct {
 	segments []segment
 	columns  []string // the keys of the words without a number, in order
-	says     says
+	means    meaning
 	of       string
 }
 
@@ -179,7 +179,7 @@ func scan(line string) (scanned, bool) {
 	}
 	plain := times.ReplaceAllString(line, " ")
 	if plain != line {
-		l.says = aTime
+		l.means = aTime
 	}
 	plain = signed.ReplaceAllString(plain, "$1 passed, $2 skipped, $3 failed,")
 	return l, l.cut(plain)
@@ -300,7 +300,7 @@ func (s segment) head() bool { return s.numberless() && s.end == "]" }
 
 // total sums the segments. The second result is false if a number is an ordinal, or if no word says what it counts.
 func (l *scanned) total() (total, bool) {
-	c := counting{total: total{n: map[string]int{}, says: l.says, of: l.of}}
+	c := counting{total: total{n: map[string]int{}, means: l.means, of: l.of}}
 	for _, seg := range l.segments {
 		c.note(seg)
 		if seg.numberless() {
@@ -313,7 +313,7 @@ func (l *scanned) total() (total, bool) {
 	}
 	l.columns = c.columns
 	if c.subject == groupTests {
-		c.says |= ofTests
+		c.means |= ofTests
 	}
 	return c.total, true
 }
@@ -328,7 +328,7 @@ type counting struct {
 func (c *counting) note(seg segment) {
 	around := seg.around()
 	for _, w := range around {
-		c.says |= w.says
+		c.means |= w.means
 	}
 	if seg.head() {
 		return
@@ -407,7 +407,7 @@ func (c *counting) count(seg segment, kind word) {
 		return
 	}
 	if strings.HasSuffix(kind.key, "passed") {
-		c.says |= ofPassed
+		c.means |= ofPassed
 	}
 }
 
@@ -416,7 +416,7 @@ func (s segment) ordinal() bool {
 	if s.outOf != NotCounted {
 		return false
 	}
-	return len(s.before) > 0 && s.before[len(s.before)-1].order
+	return len(s.before) > 0 && s.before[len(s.before)-1].ordinal
 }
 
 // counts returns the word that the number counts. A result wins over tests: "12 tests passed" counts passed tests. After
@@ -470,7 +470,7 @@ func row(heads []string, line string) (total, bool) {
 	if i := strings.LastIndex(line, "|"); i >= 0 {
 		line = line[i+1:]
 	}
-	t := total{n: map[string]int{}, says: ofTests | aVerdict}
+	t := total{n: map[string]int{}, means: ofTests | aVerdict}
 	fields := strings.Fields(times.ReplaceAllString(line, " "))
 	first := len(heads) - len(fields)
 	if first < 0 || len(fields) < 2 {

@@ -56,8 +56,8 @@ func (r *Rig) Push(branch, message, file, text string) string {
 	return sha
 }
 
-// Said is the newest comment on an issue or pull request.
-func (r *Rig) Said(number int) string {
+// NewestComment is the newest comment on an issue or pull request.
+func (r *Rig) NewestComment(number int) string {
 	all := r.World.Comments(Repo, number)
 	return all[len(all)-1].Body
 }
@@ -119,8 +119,8 @@ func (r *Rig) Solved() (issue, pull int) {
 	return issue, pull
 }
 
-// Says returns a function that comments on a thread.
-func (r *Rig) Says(on int, who, text string) func() error {
+// Commenting returns a function that comments on a thread.
+func (r *Rig) Commenting(on int, who, text string) func() error {
 	return func() error {
 		_, err := r.World.Comment(Repo, on, who, text)
 		return err

@@ -86,7 +86,7 @@ func (m *Member) Began(issue string) bool {
 type Chat struct {
 	*httptest.Server
 	mu   sync.Mutex
-	said strings.Builder
+	text strings.Builder
 }
 
 // NewChat opens a channel until the test ends.
@@ -99,7 +99,7 @@ func NewChat(t *testing.T) *Chat {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.said.WriteString(m.Text + "\n")
+		c.text.WriteString(m.Text + "\n")
 	}))
 	t.Cleanup(c.Close)
 	return c
@@ -109,7 +109,7 @@ func NewChat(t *testing.T) *Chat {
 func (c *Chat) Messages() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.said.String()
+	return c.text.String()
 }
 
 // SmallDisk mounts a file system of a size in MiB at a folder. It skips the test without root.

@@ -445,7 +445,7 @@ func (r *Rig) standing() string {
 	var b strings.Builder
 	report := r.Status()
 	for _, t := range report.Threads {
-		fmt.Fprintf(&b, "%s is %s (%s %q) after %d attempts: %s\n", t.Thread, t.State, t.Rule, t.Reasons, t.Attempts, t.Says)
+		fmt.Fprintf(&b, "%s is %s (%s %q) after %d attempts: %s\n", t.Thread, t.State, t.Rule, t.Reasons, t.Attempts, t.Headline)
 	}
 	stats := r.Stats()
 	fmt.Fprintf(&b, "%d threads queued, %d running, %d waiting; deliveries %v; the agent was called %d times\n",

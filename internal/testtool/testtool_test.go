@@ -192,7 +192,7 @@ func TestRunTestsComparesWithTheBase(t *testing.T) {
 		name, base, now string
 		passed          bool
 		failing         string // newly failing tests
-		says, never     []string
+		want, never     []string
 	}{
 		{"a failure as on the base does not count", old + "ok new\n", old + "ok new\n", true, "",
 			[]string{"PASSED: 1 test still fails, as before.", "Failed the same way before you began; leave it: old."}, []string{"Failing tests", "FAILED"}},
@@ -220,7 +220,7 @@ func TestRunTestsComparesWithTheBase(t *testing.T) {
 				t.Errorf("%s\n%+v", text, r)
 			}
 			whole := text + strings.Join(r.Notes, "\n")
-			for _, want := range tc.says {
+			for _, want := range tc.want {
 				if !strings.Contains(text, want) {
 					t.Errorf("%q is not in\n%s", want, text)
 				}

@@ -122,7 +122,7 @@ func TestHostileStringsAreEscaped(t *testing.T) {
 func TestHostileLogIsShownAsText(t *testing.T) {
 	s := open(t, nil)
 	s.busy()
-	s.printed(says(evil), calls(evil), evil)
+	s.printed(messageLine(evil), calls(evil), evil)
 	for path, kind := range map[string]string{
 		"/threads/acme/gadgets/44": "text/html", "/threads/acme/gadgets/44/attempts/1/log": "text/html",
 		"/threads/acme/gadgets/44/attempts/1/log?lines&before=99999": "application/json", "/threads/acme/gadgets/44/attempts/1/raw": "text/plain",

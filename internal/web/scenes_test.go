@@ -192,8 +192,8 @@ func (s *site) printed(lines ...string) {
 	}
 }
 
-// says and calls are lines of Codex.
-func says(words string) string {
+// messageLine and calls are lines of Codex.
+func messageLine(words string) string {
 	quoted, _ := json.Marshal(words)
 	return fmt.Sprintf(`{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":%s}}`, quoted)
 }

@@ -26,7 +26,7 @@ type item struct {
 	Class   string
 	What    string // a few words
 	By      string // empty for Pawl
-	Said    string // the user's words
+	Words   string // the user's words
 	Reasons []string
 	Attempt *attempted
 	seq     int64
@@ -93,7 +93,7 @@ func remarks(s thread.State) (all []item) {
 			Class:   class,
 			What:    what,
 			By:      f.By.Login,
-			Said:    cmp.Or(f.Raw, f.Text),
+			Words:   cmp.Or(f.Raw, f.Text),
 			Reasons: shortened([]string{f.Reason}, 1),
 		})
 	}

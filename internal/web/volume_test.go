@@ -30,7 +30,7 @@ func (s *site) manyThreads(n int) {
 	}
 }
 
-func (s *site) says(path string, want ...string) {
+func (s *site) wantTexts(path string, want ...string) {
 	s.t.Helper()
 	began := time.Now()
 	page := s.page(path)
@@ -50,11 +50,11 @@ func TestThreadSearch(t *testing.T) {
 	s := open(t, nil)
 	s.manyThreads(n)
 	total := map[bool]string{true: "10\u2009000", false: "200"}[volume]
-	s.says("/", "1 to 25 of "+total, "Older")
-	s.says("/?page=4", "76 to 100 of "+total, "Newer", "Older")
-	s.says("/?repo=acme%2Frepo7", "acme/repo7#", "1 to ")
-	s.says("/?q=repo3%23"+fmt.Sprint(44), "acme/repo3#44")
-	s.says("/?q=title+7&state=done", "acme/repo7#8")
+	s.wantTexts("/", "1 to 25 of "+total, "Older")
+	s.wantTexts("/?page=4", "76 to 100 of "+total, "Newer", "Older")
+	s.wantTexts("/?repo=acme%2Frepo7", "acme/repo7#", "1 to ")
+	s.wantTexts("/?q=repo3%23"+fmt.Sprint(44), "acme/repo3#44")
+	s.wantTexts("/?q=title+7&state=done", "acme/repo7#8")
 	if page := s.page("/?state=done&repo=acme%2Frepo8"); strings.Contains(page, "acme/repo8#") || !strings.Contains(page, "No thread matches") {
 		t.Error("a search that finds nothing lists something")
 	}

@@ -27,7 +27,7 @@ func TestThanksAskForNothing(t *testing.T) {
 }
 
 func TestRepeatedWordsAreNotFeedback(t *testing.T) {
-	repeated := onOwnPull(func(s *Scene) { s.Said = []string{"Please add\na test."} })
+	repeated := onOwnPull(func(s *Scene) { s.TakenTexts = []string{"Please add\na test."} })
 	judgeAll(t, []judged{
 		{"the same words", comment("Please  add a test."), repeated, "for the same words before"},
 		{"other words", comment("Please add two tests."), repeated, ""},

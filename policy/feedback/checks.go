@@ -39,7 +39,7 @@ type Failure struct {
 	Again                   bool     // passed later on the same commit
 	Gone                    bool     // no longer on GitHub
 	Late                    bool     // ran again, and has not finished
-	Said                    string   // the check's output, for Outside
+	Output                  string   // the check's output, for Outside
 	Log                     []string // the last lines of the failed step
 	Tests                   int      // failing tests named in the log
 }
@@ -64,7 +64,7 @@ func Classify(f Failure) (class Class, reason string, update bool) {
 		}
 		return Before, "it failed where the work began", false
 	}
-	if why := Outside(f.Said); why != "" {
+	if why := Outside(f.Output); why != "" {
 		return Infrastructure, why, false
 	}
 	if line := fetchFailed(f.Log); line != "" && f.Tests == 0 {

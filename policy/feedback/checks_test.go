@@ -29,10 +29,10 @@ func TestEachFailingCheckHasOneOfFourClasses(t *testing.T) {
 		"it passed when it ran again":           {Failure{Again: true, Conclusion: "failure"}, Flaky, "passed when it ran again on the same commit", false},
 		"it was cancelled":                      {Failure{Conclusion: "cancelled"}, Infrastructure, "it was cancelled", false},
 		"GitHub shows it no more":               {Failure{Gone: true}, Infrastructure, "no more", false},
-		"the runner was lost":                   {Failure{Conclusion: "failure", Said: lost}, Infrastructure, "infrastructure: The hosted runner lost communication", false},
-		"the bill was not paid":                 {Failure{Conclusion: "failure", Said: "The job was not started because your account is locked due to a billing issue."}, Infrastructure, "billing: ", false},
-		"the runner's disk was full":            {Failure{Conclusion: "failure", Said: ".github:1: No space left on device"}, Infrastructure, "No space left", false},
-		"a test's disk was full":                {Failure{Conclusion: "failure", Said: "a_test.go:3: No space left on device"}, Ours, "", false},
+		"the runner was lost":                   {Failure{Conclusion: "failure", Output: lost}, Infrastructure, "infrastructure: The hosted runner lost communication", false},
+		"the bill was not paid":                 {Failure{Conclusion: "failure", Output: "The job was not started because your account is locked due to a billing issue."}, Infrastructure, "billing: ", false},
+		"the runner's disk was full":            {Failure{Conclusion: "failure", Output: ".github:1: No space left on device"}, Infrastructure, "No space left", false},
+		"a test's disk was full":                {Failure{Conclusion: "failure", Output: "a_test.go:3: No space left on device"}, Ours, "", false},
 		"the module proxy did not answer": {Failure{Conclusion: "failure", Log: log(`go: example.com/x@v1.0.0: Get "https://proxy.golang.org/example.com/x/@v/v1.0.0.mod": dial tcp: lookup proxy.golang.org: no such host`,
 			"##[error]Process completed with exit code 1.")}, Infrastructure, "a download failed: go: example.com/x", false},
 		"npm's network failed":               {Failure{Conclusion: "failure", Log: log("npm error code ECONNRESET", "npm error network aborted")}, Infrastructure, "npm error code ECONNRESET", false},
@@ -43,7 +43,7 @@ func TestEachFailingCheckHasOneOfFourClasses(t *testing.T) {
 		"a test printed it and failed":       {Failure{Conclusion: "failure", Tests: 1, Log: log("curl: (7) Failed to connect")}, Ours, "", false},
 		"a program quotes it":                {Failure{Conclusion: "failure", Log: log("    want: curl: (7) Failed to connect")}, Ours, "", false},
 		"it was tried again and went on":     {Failure{Conclusion: "failure", Log: append(log("curl: (7) Failed to connect"), slices.Repeat(log("compiling"), lastLines)...)}, Ours, "", false},
-		"what is red before comes first":     {Failure{Conclusion: "failure", Base: "failure", Said: lost}, Before, "", false},
+		"what is red before comes first":     {Failure{Conclusion: "failure", Base: "failure", Output: lost}, Before, "", false},
 		"a cancelled one needs nothing more": {Failure{Conclusion: "cancelled", Base: "failure"}, Infrastructure, "", false},
 	} {
 		class, reason, update := Classify(tc.f)

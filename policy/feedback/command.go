@@ -234,7 +234,7 @@ func byPerson(r Remark) bool {
 	if r.Actor.Bot() || r.App != 0 {
 		return false
 	}
-	return !r.Edited && spoken(r.Source)
+	return !r.Edited && isComment(r.Source)
 }
 
 var codeSpan = regexp.MustCompile("`+[^`]*`+")

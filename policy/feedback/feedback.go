@@ -25,10 +25,10 @@ func Typed(actor Actor, source policy.Source, target string) bool {
 	if actor.Bot() || target == "issue" {
 		return false
 	}
-	return spoken(source) || source == policy.FromButton
+	return isComment(source) || source == policy.FromButton
 }
 
-func spoken(s policy.Source) bool {
+func isComment(s policy.Source) bool {
 	switch s {
 	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
 		return true
@@ -123,8 +123,8 @@ type Scene struct {
 	Head  string // the commit whose checks matter; empty for none
 	// Known lists description contents that were worked on or refused as unchanged.
 	Known []string
-	// Said lists comments that were worked on. Own holds the hashes of texts that Pawl published.
-	Said        []string
+	// TakenTexts lists comments that were worked on. Own holds the hashes of texts that Pawl published.
+	TakenTexts  []string
 	Own         []byte
 	Label       string  // the label that means solve
 	AllowedBots []int64 // the bots that may ask for work
@@ -310,7 +310,7 @@ func writtenByPawl(r Remark, s Scene) string {
 // mayBePawls reports whether the text can make a remark Pawl's own. A stop in a comment cannot: an agent must not be
 // able to void a user's stop.
 func mayBePawls(r Remark, s Scene) bool {
-	if spoken(r.Source) {
+	if isComment(r.Source) {
 		c, _ := r.page().Command(s.Self.Slug)
 		return c.Name != "stop"
 	}
@@ -508,7 +508,7 @@ func noRequest(r Remark, s Scene) string {
 		return "thanks, emoji and approvals ask for no work"
 	}
 	same := func(text string) bool { return sameWords(text, r.page().Visible()) }
-	if r.Source == policy.FromComment && slices.ContainsFunc(s.Said, same) {
+	if r.Source == policy.FromComment && slices.ContainsFunc(s.TakenTexts, same) {
 		return "an attempt was made for the same words before; /pawl retry makes another one"
 	}
 	return ""

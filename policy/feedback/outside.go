@@ -77,15 +77,15 @@ const (
 	exitCode       = "exit code"
 )
 
-type saying struct {
+type sentence struct {
 	kind string
 	re   *regexp.Regexp
 }
 
 // sayings lists GitHub's own sentences with their sources. A job's time limit is not listed: the work may hang. Of
 // full disks, only the runner's own counts.
-var sayings = sync.OnceValue(func() []saying {
-	return []saying{
+var sayings = sync.OnceValue(func() []sentence {
+	return []sentence{
 		// nodejs/admin#980, saltstack/salt#66484.
 		{billing, regexp.MustCompile(`^The job was not started because recent account payments have failed or your spending limit needs to be increased`)},
 		// davdroman/swiftui-text-builder#42, twitter/communitynotes#379.

@@ -38,8 +38,8 @@ func TestProgramsRemarksAreRecognised(t *testing.T) {
 		return all
 	}
 	for name, tc := range map[string]struct {
-		said []Moment
-		want int
+		moments []Moment
+		want    int
 	}{
 		"every ten minutes":                     {moments(0, 600, 600.4, 599.8, 600, 600.1), 1},
 		"every ten minutes, three more":         {moments(0, 600, 600.4, 599.8, 600, 600.1, 600, 600, 600), 4},
@@ -58,8 +58,8 @@ func TestProgramsRemarksAreRecognised(t *testing.T) {
 		"with a new word among them":            {stale(0, 1, 2, 3, 5, 6, 7), 0},
 		"nothing":                               {nil, 0},
 	} {
-		if got := mechanical(tc.said); got != tc.want {
-			t.Errorf("%s: %d of %d are a program's, want %d", name, got, len(tc.said), tc.want)
+		if got := mechanical(tc.moments); got != tc.want {
+			t.Errorf("%s: %d of %d are a program's, want %d", name, got, len(tc.moments), tc.want)
 		}
 	}
 }

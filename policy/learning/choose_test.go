@@ -38,7 +38,7 @@ func anySignal(t *rapid.T, at time.Time) Signal {
 	if rapid.IntRange(0, 3).Draw(t, "missing") == 0 {
 		return missing(source, at, rapid.Bool().Draw(t, "failed"), "no answer")
 	}
-	return says(source, rapid.Float64Range(0, 1).Draw(t, "value"), at)
+	return signalOf(source, rapid.Float64Range(0, 1).Draw(t, "value"), at)
 }
 
 func anyKind(t *rapid.T) PeopleKind {
@@ -112,7 +112,7 @@ func TestOlderRewardsOfAnArmWeighLess(t *testing.T) {
 	mean := func(values ...float64) float64 {
 		var rows []Graded
 		for n, v := range values {
-			rows = append(rows, endedAt(2*n, "a", says(VerifierSource, v, gradeDay)), endedAt(2*n+1, "b", says(VerifierSource, 1, gradeDay)))
+			rows = append(rows, endedAt(2*n, "a", signalOf(VerifierSource, v, gradeDay)), endedAt(2*n+1, "b", signalOf(VerifierSource, 1, gradeDay)))
 		}
 		return Learn(rows, later).Arms(rows[0].Context, []policy.Option{{Backend: "a"}})[0].Posterior.Mean
 	}
@@ -128,7 +128,7 @@ func TestSimilarContextsShareRewards(t *testing.T) {
 	after := func(n int, c policy.Context) Posterior {
 		var rows []Graded
 		for i := range n {
-			g := endedAt(i, "a", says(VerifierSource, 1, gradeDay))
+			g := endedAt(i, "a", signalOf(VerifierSource, 1, gradeDay))
 			g.Context = c
 			rows = append(rows, g)
 		}
@@ -158,7 +158,7 @@ func TestSimilarContextsShareRewards(t *testing.T) {
 
 func TestArmIncludesModelAndEffort(t *testing.T) {
 	run := func(n int, model, effort string, escalated bool) Graded {
-		g := endedAt(n, "a", says(VerifierSource, 1, gradeDay))
+		g := endedAt(n, "a", signalOf(VerifierSource, 1, gradeDay))
 		g.Model, g.Effort, g.Escalated = model, effort, escalated
 		return g
 	}
@@ -190,7 +190,7 @@ func TestArmIncludesModelAndEffort(t *testing.T) {
 }
 
 func TestCostsIncludeAllAttempts(t *testing.T) {
-	good, limited := endedAt(1, "a", says(VerifierSource, 1, gradeDay)), endedAt(2, "a")
+	good, limited := endedAt(1, "a", signalOf(VerifierSource, 1, gradeDay)), endedAt(2, "a")
 	good.CostUSD, good.Seconds, limited.CostUSD, limited.Seconds = 2, 60, 1, 30
 	limited.Facts.Outcome = policy.Outcome(policy.UsageLimit)
 	a := Learn([]Graded{good, limited}, later).Arms(policy.Context{}, []policy.Option{{Backend: "a"}})
@@ -385,7 +385,7 @@ func TestSevereLoopWeighsThreeTimesAsMuchAsAMildOne(t *testing.T) {
 	limits := policy.Defaults().Severity
 	var before []Graded
 	for n := range 20 {
-		before = append(before, endedAt(n+1, "a", says(VerifierSource, []float64{1, 1, 0.2}[n%3], gradeDay)))
+		before = append(before, endedAt(n+1, "a", signalOf(VerifierSource, []float64{1, 1, 0.2}[n%3], gradeDay)))
 	}
 	mean := func(rows []Graded) float64 {
 		return Learn(rows, gradeDay.Add(9000*time.Hour)).Arms(policy.Context{}, []policy.Option{{Backend: "a"}})[0].Posterior.Mean

@@ -108,9 +108,9 @@ func (c *checks) plausible(s *Signal, rows []int) bool {
 
 // dayOf has one source's answers within the last day.
 type dayOf struct {
-	asked  []int // row positions, oldest first
-	failed []int
-	said   time.Time // of the last violation
+	answers  []int // row positions, oldest first
+	failed   []int
+	violated time.Time // of the last violation
 }
 
 // availability finds sources that fail too often. Their values do not count until they answer again: the remaining
@@ -125,7 +125,7 @@ func (c *checks) availability(i int) {
 			continue
 		}
 		d := &c.days[p]
-		d.asked = slices.DeleteFunc(append(d.asked, i), old)
+		d.answers = slices.DeleteFunc(append(d.answers, i), old)
 		d.failed = slices.DeleteFunc(d.failed, old)
 		if s.Failed {
 			d.failed = append(d.failed, i)
@@ -134,10 +134,10 @@ func (c *checks) availability(i int) {
 			continue
 		}
 		r.aside[p] = cmp.Or(r.aside[p], isUnavailable)
-		if d.said.After(yesterday) {
+		if d.violated.After(yesterday) {
 			continue
 		}
-		d.said = r.At
+		d.violated = r.At
 		last := &c.rows[d.failed[len(d.failed)-1]]
 		c.found = append(c.found, Violation{
 			Source:  s.Source,
@@ -145,13 +145,13 @@ func (c *checks) availability(i int) {
 			Attempt: r.ID,
 			At:      r.At,
 			Reason: fmt.Sprintf("%s failed %d of %d times within a day, last with: %s: %s",
-				s.Source, len(d.failed), len(d.asked), last.set[p].why(), c.named(d.failed)),
+				s.Source, len(d.failed), len(d.answers), last.set[p].why(), c.named(d.failed)),
 		})
 	}
 }
 
 func (d *dayOf) unavailable() bool {
-	return len(d.asked) >= minAsked && unavailableOf*len(d.failed) > len(d.asked)
+	return len(d.answers) >= minAsked && unavailableOf*len(d.failed) > len(d.answers)
 }
 
 func (c *checks) named(rows []int) string {

@@ -17,7 +17,7 @@ import (
 // gradeDay is the time of the first attempts in these tests.
 var gradeDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-func says(source SignalSource, value float64, at time.Time) Signal {
+func signalOf(source SignalSource, value float64, at time.Time) Signal {
 	return Signal{Source: source, Value: value, Known: true, At: at}
 }
 
@@ -32,8 +32,8 @@ func endedAt(n int, backend string, signals ...Signal) Graded {
 func TestRewardsAreCountedByBackendAndWeek(t *testing.T) {
 	at := gradeDay
 	weeks := LearnUnchecked([]Graded{
-		endedAt(1, "codex", says(VerifierSource, 1, at)), endedAt(2, "codex", says(VerifierSource, 0, at)), endedAt(3, "claude", says(VerifierSource, 1, at)), endedAt(4, "gemini"),
-		endedAt(-200, "codex", says(VerifierSource, 1, at)),
+		endedAt(1, "codex", signalOf(VerifierSource, 1, at)), endedAt(2, "codex", signalOf(VerifierSource, 0, at)), endedAt(3, "claude", signalOf(VerifierSource, 1, at)), endedAt(4, "gemini"),
+		endedAt(-200, "codex", signalOf(VerifierSource, 1, at)),
 	}, gradeDay.Add(5*time.Hour)).Weeks()
 	want := [][]Earned{{{Backend: "claude", Rewards: 1, Mean: 1}, {Backend: "codex", Rewards: 2, Mean: 0.5}}, {{Backend: "codex", Rewards: 1, Mean: 1}}}
 	if len(weeks) != len(want) || !slices.Equal(weeks[0].Arms, want[0]) || !slices.Equal(weeks[1].Arms, want[1]) {
@@ -62,7 +62,7 @@ func TestMoreTrustedSourcesOutweighOthers(t *testing.T) {
 }
 
 func TestGradeIgnoresDisbelievedSources(t *testing.T) {
-	g := endedAt(1, "a", says(VerifierSource, 1, gradeDay), says(JudgeSource, 0.2, gradeDay), says(JournalSource, 0.1, gradeDay), says(TrajectorySource, 0.3, gradeDay))
+	g := endedAt(1, "a", signalOf(VerifierSource, 1, gradeDay), signalOf(JudgeSource, 0.2, gradeDay), signalOf(JournalSource, 0.1, gradeDay), signalOf(TrajectorySource, 0.3, gradeDay))
 	set, believed := g.signals(), fullTrust
 	believed[JudgeSource.place()], believed[JournalSource.place()] = 0, 0
 	r, trusted := g.grade(&set, &aside{}, &believed)
@@ -80,29 +80,29 @@ func TestGradesOfAttempts(t *testing.T) {
 		want    float64
 		missing string
 	}{
-		{name: "verifier alone", signals: []Signal{says(VerifierSource, 1, at)}, want: 1},
-		{name: "weighted mean", signals: []Signal{says(VerifierSource, 1, at), says(JudgeSource, 0.4, at)}, want: (8 + 4*0.4) / 12},
-		{name: "a missing source does not count", signals: []Signal{says(VerifierSource, 1, at), missing(JudgeSource, at, true, "quota exhausted")}, want: 1},
-		{name: "users decide alone", signals: []Signal{says(VerifierSource, 0.2, at), PeopleSignal(Merged, "ann", at.Add(time.Hour))}, want: 1},
-		{name: "an edit loop decides", signals: []Signal{says(VerifierSource, 1, at), SeveritySignal(policy.Severity{Class: policy.Moderate, Grade: 0.05}, at)}, want: 0.05},
+		{name: "verifier alone", signals: []Signal{signalOf(VerifierSource, 1, at)}, want: 1},
+		{name: "weighted mean", signals: []Signal{signalOf(VerifierSource, 1, at), signalOf(JudgeSource, 0.4, at)}, want: (8 + 4*0.4) / 12},
+		{name: "a missing source does not count", signals: []Signal{signalOf(VerifierSource, 1, at), missing(JudgeSource, at, true, "quota exhausted")}, want: 1},
+		{name: "users decide alone", signals: []Signal{signalOf(VerifierSource, 0.2, at), PeopleSignal(Merged, "ann", at.Add(time.Hour))}, want: 1},
+		{name: "an edit loop decides", signals: []Signal{signalOf(VerifierSource, 1, at), SeveritySignal(policy.Severity{Class: policy.Moderate, Grade: 0.05}, at)}, want: 0.05},
 		{name: "users outrank an edit loop", signals: []Signal{SeveritySignal(policy.Severity{Class: policy.Severe, Grade: 0.02}, at), PeopleSignal(Approved, "ann", at)}, want: 0.9},
-		{name: "a source's newest signal", signals: []Signal{says(CISource, 0.2, at), says(CISource, 1, at.Add(time.Minute))}, want: 1},
-		{name: "only the agent's claims", signals: []Signal{says(JournalSource, 0.9, at)}, missing: "there is only what the agent wrote itself"},
+		{name: "a source's newest signal", signals: []Signal{signalOf(CISource, 0.2, at), signalOf(CISource, 1, at.Add(time.Minute))}, want: 1},
+		{name: "only the agent's claims", signals: []Signal{signalOf(JournalSource, 0.9, at)}, missing: "there is only what the agent wrote itself"},
 		{name: "nothing", missing: "no source gave a value that is believed"},
 		{name: "the zero signal is not a low grade", signals: []Signal{{Source: JudgeSource}}, missing: "no source gave a value that is believed"},
-		{name: "not a number", signals: []Signal{says(JudgeSource, math.NaN(), at)}, missing: "no source gave a value that is believed"},
-		{name: "outside the scale", signals: []Signal{says(JudgeSource, -1, at), says(VerifierSource, 7, at)}, missing: "no source gave a value that is believed"},
+		{name: "not a number", signals: []Signal{signalOf(JudgeSource, math.NaN(), at)}, missing: "no source gave a value that is believed"},
+		{name: "outside the scale", signals: []Signal{signalOf(JudgeSource, -1, at), signalOf(VerifierSource, 7, at)}, missing: "no source gave a value that is believed"},
 		{name: "a fallback of a failed source", signals: []Signal{{Source: JudgeSource, Value: 0.02, Known: true, Failed: true}}, missing: "no source gave a value that is believed"},
-		{name: "an unknown source", signals: []Signal{says("oracle", 0, at)}, missing: "no source gave a value that is believed"},
+		{name: "an unknown source", signals: []Signal{signalOf("oracle", 0, at)}, missing: "no source gave a value that is believed"},
 		{name: "usage limit, even if merged", signals: []Signal{PeopleSignal(Merged, "ann", at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) },
 			missing: "the attempt ended usage limit, which says nothing of the work"},
-		{name: "cancelled", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Cancelled }, missing: "the attempt was cancelled"},
-		{name: "interrupted", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Interrupted }, missing: "the attempt was interrupted"},
-		{name: "declined", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Declined },
+		{name: "cancelled", signals: []Signal{signalOf(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Cancelled }, missing: "the attempt was cancelled"},
+		{name: "interrupted", signals: []Signal{signalOf(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Interrupted }, missing: "the attempt was interrupted"},
+		{name: "declined", signals: []Signal{signalOf(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Declined },
 			missing: "the agent declined the task"},
-		{name: "silent", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.FellSilent },
+		{name: "silent", signals: []Signal{signalOf(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.FellSilent },
 			missing: "the agent fell silent, which says nothing of the work"},
-		{name: "Pawl failed", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.OwnFailure = "the disk is full" }, missing: "Pawl itself failed: the disk is full"},
+		{name: "Pawl failed", signals: []Signal{signalOf(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.OwnFailure = "the disk is full" }, missing: "Pawl itself failed: the disk is full"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := endedAt(1, "a", c.signals...)
@@ -126,7 +126,7 @@ func TestBlamelessOutcomesGiveNoReward(t *testing.T) {
 		policy.Interrupted, policy.Cancelled, policy.NotPermitted, policy.Asked, policy.Declined, policy.Answered, policy.Planned,
 	}
 	for _, o := range policy.Outcomes() {
-		g := endedAt(1, "a", says(VerifierSource, 0.2, gradeDay))
+		g := endedAt(1, "a", signalOf(VerifierSource, 0.2, gradeDay))
 		g.Facts.Outcome = o
 		if want := !slices.Contains(none, o); g.Grade().Known != want {
 			t.Errorf("%s: graded %v, want %v", o, g.Grade().Known, want)

@@ -28,13 +28,13 @@ func TestSignalValues(t *testing.T) {
 	passed := policy.Verified{Passed: true, Runner: "go"}
 	bent := verified("2", passed)
 	bent.TestEvidence = &policy.TestEvidence{AsTheyWere: []policy.Verified{{Exit: 1}}}
-	passes, fails := says(VerifierSource, 1, at), says(VerifierSource, failedValue, at)
+	passes, fails := signalOf(VerifierSource, 1, at), signalOf(VerifierSource, failedValue, at)
 	for _, c := range []struct {
 		name   string
 		got    Signal
 		want   float64 // -1 for none
 		failed bool
-		says   string
+		reason string
 	}{
 		{"no verify commands", VerifierSignal(false, verified("2", passed), at), -1, false, "names no verify commands"},
 		{"verifier on an unchanged tree", VerifierSignal(true, verified("1", passed), at), -1, false, "nothing changed"},
@@ -73,8 +73,8 @@ func TestSignalValues(t *testing.T) {
 			if s.usable() != (c.want >= 0) || s.Failed != c.failed || c.want >= 0 && (s.Value < c.want-1e-9 || s.Value > c.want+1e-9) {
 				t.Errorf("%+v, want %v, failed %v", s, c.want, c.failed)
 			}
-			if !strings.Contains(s.why()+s.Detail, c.says) || !s.usable() && s.Missing == "" {
-				t.Errorf("%+v does not say %q", s, c.says)
+			if !strings.Contains(s.why()+s.Detail, c.reason) || !s.usable() && s.Missing == "" {
+				t.Errorf("%+v does not say %q", s, c.reason)
 			}
 		})
 	}

@@ -34,26 +34,26 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		check    ValidityRule // empty if no violation is expected
 		rewarded bool
 	}{
-		{name: "judge's floor, commits pushed", signals: []Signal{says(JudgeSource, 0.02, at)}, rewarded: true},
-		{name: "judge's floor, verifier passed", signals: []Signal{says(JudgeSource, 0.02, at), says(VerifierSource, 1, at)}, check: FloorWithWork, rewarded: true},
-		{name: "judge's floor, verifier failed", signals: []Signal{says(JudgeSource, 0.02, at), says(VerifierSource, 0.2, at)}, rewarded: true},
-		{name: "judge's floor, checks passed", signals: []Signal{says(JudgeSource, 0.02, at), says(CISource, 1, at)}, check: FloorWithWork, rewarded: true},
-		{name: "judge's floor, checks and verifier differ", signals: []Signal{says(JudgeSource, 0.02, at), says(CISource, 1, at), says(VerifierSource, 0.2, at)}, rewarded: true},
-		{name: "judge's floor, nothing pushed", signals: []Signal{says(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Commits = 0 }, rewarded: true},
-		{name: "judge's floor, merged", signals: []Signal{says(JudgeSource, 0.02, at), merged}, check: FloorWithWork, rewarded: true},
-		{name: "judge's floor, closed", signals: []Signal{says(JudgeSource, 0.02, at), PeopleSignal(ClosedUnmerged, "ann", at)}, rewarded: true},
-		{name: "edit loop with pushed commits", signals: []Signal{says(SeveritySource, 0.08, at)}, rewarded: true},
-		{name: "edit loop with a passed verification", signals: []Signal{says(SeveritySource, 0.08, at), says(VerifierSource, 1, at)}, check: FloorWithWork, rewarded: true},
-		{name: "top grade without change", signals: []Signal{says(JudgeSource, 0.95, at)}, change: func(g *Graded) { g.Facts.Commits, g.Facts.Changed = 0, false }, check: TopWithoutChange},
-		{name: "top grade with change", signals: []Signal{says(JudgeSource, 1, at)}, rewarded: true},
+		{name: "judge's floor, commits pushed", signals: []Signal{signalOf(JudgeSource, 0.02, at)}, rewarded: true},
+		{name: "judge's floor, verifier passed", signals: []Signal{signalOf(JudgeSource, 0.02, at), signalOf(VerifierSource, 1, at)}, check: FloorWithWork, rewarded: true},
+		{name: "judge's floor, verifier failed", signals: []Signal{signalOf(JudgeSource, 0.02, at), signalOf(VerifierSource, 0.2, at)}, rewarded: true},
+		{name: "judge's floor, checks passed", signals: []Signal{signalOf(JudgeSource, 0.02, at), signalOf(CISource, 1, at)}, check: FloorWithWork, rewarded: true},
+		{name: "judge's floor, checks and verifier differ", signals: []Signal{signalOf(JudgeSource, 0.02, at), signalOf(CISource, 1, at), signalOf(VerifierSource, 0.2, at)}, rewarded: true},
+		{name: "judge's floor, nothing pushed", signals: []Signal{signalOf(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Commits = 0 }, rewarded: true},
+		{name: "judge's floor, merged", signals: []Signal{signalOf(JudgeSource, 0.02, at), merged}, check: FloorWithWork, rewarded: true},
+		{name: "judge's floor, closed", signals: []Signal{signalOf(JudgeSource, 0.02, at), PeopleSignal(ClosedUnmerged, "ann", at)}, rewarded: true},
+		{name: "edit loop with pushed commits", signals: []Signal{signalOf(SeveritySource, 0.08, at)}, rewarded: true},
+		{name: "edit loop with a passed verification", signals: []Signal{signalOf(SeveritySource, 0.08, at), signalOf(VerifierSource, 1, at)}, check: FloorWithWork, rewarded: true},
+		{name: "top grade without change", signals: []Signal{signalOf(JudgeSource, 0.95, at)}, change: func(g *Graded) { g.Facts.Commits, g.Facts.Changed = 0, false }, check: TopWithoutChange},
+		{name: "top grade with change", signals: []Signal{signalOf(JudgeSource, 1, at)}, rewarded: true},
 		{name: "merged without change", signals: []Signal{merged}, change: func(g *Graded) { g.Facts.Commits, g.Facts.Changed = 0, false }},
-		{name: "a stub", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Bytes = 511 }, check: StubTranscript},
-		{name: "short because it crashed at once", signals: []Signal{says(TrajectorySource, 0.1, at)}, change: func(g *Graded) {
+		{name: "a stub", signals: []Signal{signalOf(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Bytes = 511 }, check: StubTranscript},
+		{name: "short because it crashed at once", signals: []Signal{signalOf(TrajectorySource, 0.1, at)}, change: func(g *Graded) {
 			g.Facts.Transcript.Bytes, g.Facts.Changed, g.Facts.Commits, g.Facts.Outcome = 100, false, 0, policy.HasCrashed
 		}, rewarded: true},
-		{name: "no transcript", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = nil }, rewarded: true},
-		{name: "a transcript without metadata", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = &Transcript{Bytes: 9000} }, rewarded: true},
-		{name: "a usage limit is not judged", signals: []Signal{says(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) }},
+		{name: "no transcript", signals: []Signal{signalOf(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = nil }, rewarded: true},
+		{name: "a transcript without metadata", signals: []Signal{signalOf(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = &Transcript{Bytes: 9000} }, rewarded: true},
+		{name: "a usage limit is not judged", signals: []Signal{signalOf(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := endedAt(1, "a", c.signals...)
@@ -96,28 +96,28 @@ func TestConstantSourceIsStuck(t *testing.T) {
 		make  func(i int) []Signal
 		stuck bool
 	}{
-		{"nine times", 9, func(int) []Signal { return []Signal{says(JudgeSource, 0.5, at)} }, false},
-		{"ten times", 10, func(int) []Signal { return []Signal{says(JudgeSource, 0.5, at)} }, true},
+		{"nine times", 9, func(int) []Signal { return []Signal{signalOf(JudgeSource, 0.5, at)} }, false},
+		{"ten times", 10, func(int) []Signal { return []Signal{signalOf(JudgeSource, 0.5, at)} }, true},
 		{"with gaps", 19, func(i int) []Signal {
 			if i%2 == 1 {
 				return []Signal{missing(JudgeSource, at, false, "not asked")}
 			}
-			return []Signal{says(JudgeSource, 0.5, at)}
+			return []Signal{signalOf(JudgeSource, 0.5, at)}
 		}, true},
 		{"only for one backend", 20, func(i int) []Signal {
-			return []Signal{says(JudgeSource, map[bool]float64{true: 0.5, false: 0.6 + float64(i)/100}[i%2 == 0], at)}
+			return []Signal{signalOf(JudgeSource, map[bool]float64{true: 0.5, false: 0.6 + float64(i)/100}[i%2 == 0], at)}
 		}, true},
 		{"another value between", 19, func(i int) []Signal {
-			return []Signal{says(JudgeSource, map[bool]float64{true: 0.6, false: 0.5}[i == 9 || i == 10], at)}
+			return []Signal{signalOf(JudgeSource, map[bool]float64{true: 0.6, false: 0.5}[i == 9 || i == 10], at)}
 		}, false},
 		{"the same from different counts", 15, func(i int) []Signal {
-			return []Signal{says(VerifierSource, 1, at), TrajectorySignal(policy.Receipt{ToolCalls: 5, Edits: policy.Edits{Operations: i}, StartTree: "1", EndTree: "2", Ending: policy.Completed}, at)}
+			return []Signal{signalOf(VerifierSource, 1, at), TrajectorySignal(policy.Receipt{ToolCalls: 5, Edits: policy.Edits{Operations: i}, StartTree: "1", EndTree: "2", Ending: policy.Completed}, at)}
 		}, false},
 		{"the same from the same counts", 10, func(int) []Signal {
 			return []Signal{TrajectorySignal(policy.Receipt{ToolCalls: 5, Edits: policy.Edits{Operations: 2}, StartTree: "1", EndTree: "2", Ending: policy.Completed}, at)}
 		}, true},
-		{"a verifier that passes", 30, func(int) []Signal { return []Signal{says(VerifierSource, 1, at)} }, false},
-		{"a verifier that always fails", 10, func(int) []Signal { return []Signal{says(VerifierSource, 0.2, at)} }, true},
+		{"a verifier that passes", 30, func(int) []Signal { return []Signal{signalOf(VerifierSource, 1, at)} }, false},
+		{"a verifier that always fails", 10, func(int) []Signal { return []Signal{signalOf(VerifierSource, 0.2, at)} }, true},
 		{"people", 30, func(int) []Signal { return []Signal{PeopleSignal(Merged, "ann", at)} }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestConstantSourceIsStuck(t *testing.T) {
 			}
 		})
 	}
-	one := rowsOf(12, func(int) []Signal { return []Signal{says(VerifierSource, 0.2, at)} })
+	one := rowsOf(12, func(int) []Signal { return []Signal{signalOf(VerifierSource, 0.2, at)} })
 	for i := range one {
 		one[i].Backend = "a"
 	}
@@ -145,7 +145,7 @@ func TestConstantSourceIsStuck(t *testing.T) {
 
 func TestStuckSourceIsIgnored(t *testing.T) {
 	l := Learn(rowsOf(12, func(int) []Signal {
-		return []Signal{says(JudgeSource, 0.3, gradeDay), says(VerifierSource, 1, gradeDay)}
+		return []Signal{signalOf(JudgeSource, 0.3, gradeDay), signalOf(VerifierSource, 1, gradeDay)}
 	}), later)
 	for _, j := range l.Judged() {
 		if !j.Rewarded() || j.Grade.Value != 1 {
@@ -161,7 +161,7 @@ func TestUnavailableSourceIsFound(t *testing.T) {
 			if i >= rows-n {
 				return []Signal{missing(JudgeSource, gradeDay, true, "quota exhausted")}
 			}
-			return []Signal{says(JudgeSource, 0.4+float64(i)/100, gradeDay)}
+			return []Signal{signalOf(JudgeSource, 0.4+float64(i)/100, gradeDay)}
 		}), later)
 	}
 	for _, c := range []struct {
@@ -184,7 +184,7 @@ func TestUnavailableSourceIsFound(t *testing.T) {
 
 func TestMoreThanTwoViolationsInSevenDaysDegradeASource(t *testing.T) {
 	floor := func(n int) Graded {
-		return endedAt(n, "a", says(JudgeSource, 0.02, gradeDay), says(VerifierSource, 1, gradeDay))
+		return endedAt(n, "a", signalOf(JudgeSource, 0.02, gradeDay), signalOf(VerifierSource, 1, gradeDay))
 	}
 	rows := []Graded{floor(1), floor(2)}
 	healthOf := func(now time.Time) SourceHealth { return Learn(rows, now).Health()[JudgeSource.place()] }
@@ -192,7 +192,7 @@ func TestMoreThanTwoViolationsInSevenDaysDegradeASource(t *testing.T) {
 	if h := healthOf(at(3)); h.Degraded || len(h.Violations) != 2 || h.Coverage != 1 || h.Valid != 0 {
 		t.Errorf("after two: %+v", h)
 	}
-	rows = append(rows, floor(3), endedAt(4, "a", says(JudgeSource, 0.02, gradeDay), says(VerifierSource, 1, gradeDay)))
+	rows = append(rows, floor(3), endedAt(4, "a", signalOf(JudgeSource, 0.02, gradeDay), signalOf(VerifierSource, 1, gradeDay)))
 	h := healthOf(at(4))
 	if !h.Degraded || !strings.Contains(h.Reason, "o/r#3/1") {
 		t.Errorf("after three: %+v", h)
@@ -213,9 +213,9 @@ func TestMoreThanTwoViolationsInSevenDaysDegradeASource(t *testing.T) {
 
 func TestCoverageIsNotValidity(t *testing.T) {
 	rows := rowsOf(12, func(i int) []Signal {
-		signals := []Signal{says(JudgeSource, 0.5, gradeDay)}
+		signals := []Signal{signalOf(JudgeSource, 0.5, gradeDay)}
 		if i < 3 {
-			signals = append(signals, says(VerifierSource, 1, gradeDay))
+			signals = append(signals, signalOf(VerifierSource, 1, gradeDay))
 		}
 		return signals
 	})
@@ -261,7 +261,7 @@ func TestQuarantinedRowMovesNoPosterior(t *testing.T) {
 func TestReportedGradingIncident(t *testing.T) {
 	var rows []Graded
 	for i := range 30 {
-		rows = append(rows, endedAt(i, []string{"a", "b"}[i%2], says(VerifierSource, 1, gradeDay), says(JudgeSource, 0.7+float64(i)/200, gradeDay)))
+		rows = append(rows, endedAt(i, []string{"a", "b"}[i%2], signalOf(VerifierSource, 1, gradeDay), signalOf(JudgeSource, 0.7+float64(i)/200, gradeDay)))
 	}
 	before := Learn(rows, later)
 	end := gradeDay.Add(40 * time.Hour)

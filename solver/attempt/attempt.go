@@ -213,8 +213,8 @@ func (a *Attempt) completes() bool {
 	if running, ok := a.State.Running(); ok {
 		f.Attempts = append(f.Attempts, a.State.Fact(running))
 	}
-	_, stands := f.Standing()
-	return stands
+	_, kept := f.KeptWork()
+	return kept
 }
 
 // broken ends an attempt after a failure of Pawl.

@@ -49,7 +49,7 @@ func TestPassedVerificationIsRepeatedWithTheBasesTests(t *testing.T) {
 		agent       string
 		runs        int // runs of the verify command: on the base, on the change, and for comparison
 		result      string
-		says        []string
+		sentences   []string
 	}{
 		{"a gutted test next to wrong code", "", summed("sh run.sh", right, nil), wrong + "echo 'check nothing 1 1' > tests/sum_test.sh", 5, bent,
 			[]string{"it removes 2 tests (adds nothing, adds two); edits tests/sum_test.sh", "with the tests as they were: adds nothing, adds two fail",
@@ -84,8 +84,8 @@ func TestPassedVerificationIsRepeatedWithTheBasesTests(t *testing.T) {
 			if got := strings.Count(s.left("runs"), "x"); got != c.runs {
 				t.Errorf("the verify command ran %d times, want %d", got, c.runs)
 			}
-			text := strings.Join(r.TestEvidence.Says(), "; ")
-			for _, want := range c.says {
+			text := strings.Join(r.TestEvidence.Sentences(), "; ")
+			for _, want := range c.sentences {
 				if !strings.Contains(text, want) {
 					t.Errorf("the evidence does not say %q: %s", want, text)
 				}

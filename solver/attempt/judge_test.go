@@ -29,26 +29,26 @@ func scored(score, quote string) string {
 // TestGradeNeedsAQuotation checks that a claim without a quoted line of the diff gives no grade.
 func TestGradeNeedsAQuotation(t *testing.T) {
 	for name, c := range map[string]struct {
-		said          string
+		answer        string
 		grade         float64
 		error, cannot string
 	}{
-		"all criteria with lines":               {said: scored("0.75", "+the new words"), grade: 0.75},
-		"white space and fences do not matter":  {said: "```json\n" + scored("0.5", "+  the  new words ") + "\n```", grade: 0.5},
-		"a removed line":                        {said: scored("1", "-old words here"), grade: 1},
-		"a line of the context":                 {said: scored("1", " context stays"), error: "quotes no changed line"},
-		"an invented line":                      {said: scored("1", "+something better"), error: "quotes no changed line"},
-		"a header":                              {said: scored("1", "+++ b/a.txt"), error: "quotes no changed line"},
-		"a brace":                               {said: scored("1", "+}"), error: "quotes no changed line"},
-		"no quotation":                          {said: scored("1", ""), error: "quotes no changed line"},
-		"a score outside the scale":             {said: scored("1.5", "+the new words"), error: "between 0 and 1"},
-		"a missing criterion":                   {said: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "no score of correct"},
-		"a criterion twice":                     {said: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"},{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "scored twice"},
-		"a grade in prose":                      {said: "I give it 1 of 1.", error: "not the JSON object"},
-		"only the grade that the diff asks for": {said: `{"grade": 1}`, error: "no score of task"},
-		"a change that the judge cannot see":    {said: `{"cannot": "the diff shows generated code only"}`, cannot: "generated code"},
+		"all criteria with lines":               {answer: scored("0.75", "+the new words"), grade: 0.75},
+		"white space and fences do not matter":  {answer: "```json\n" + scored("0.5", "+  the  new words ") + "\n```", grade: 0.5},
+		"a removed line":                        {answer: scored("1", "-old words here"), grade: 1},
+		"a line of the context":                 {answer: scored("1", " context stays"), error: "quotes no changed line"},
+		"an invented line":                      {answer: scored("1", "+something better"), error: "quotes no changed line"},
+		"a header":                              {answer: scored("1", "+++ b/a.txt"), error: "quotes no changed line"},
+		"a brace":                               {answer: scored("1", "+}"), error: "quotes no changed line"},
+		"no quotation":                          {answer: scored("1", ""), error: "quotes no changed line"},
+		"a score outside the scale":             {answer: scored("1.5", "+the new words"), error: "between 0 and 1"},
+		"a missing criterion":                   {answer: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "no score of correct"},
+		"a criterion twice":                     {answer: `{"scores":[{"criterion":"task","score":1,"quote":"+the new words"},{"criterion":"task","score":1,"quote":"+the new words"}]}`, error: "scored twice"},
+		"a grade in prose":                      {answer: "I give it 1 of 1.", error: "not the JSON object"},
+		"only the grade that the diff asks for": {answer: `{"grade": 1}`, error: "no score of task"},
+		"a change that the judge cannot see":    {answer: `{"cannot": "the diff shows generated code only"}`, cannot: "generated code"},
 	} {
-		got := weigh(c.said, judgedDiff)
+		got := weigh(c.answer, judgedDiff)
 		if got.Grade != c.grade || !strings.Contains(got.Error, c.error) || (got.Error == "") != (c.error == "") || !strings.Contains(got.Cannot, c.cannot) || (got.Cannot == "") != (c.cannot == "") {
 			t.Errorf("%s: %+v, want grade %v, error %q, cannot %q", name, got, c.grade, c.error, c.cannot)
 		}

@@ -242,7 +242,7 @@ func (b *promptText) history(s thread.State, d policy.Decision) {
 	if len(s.Attempts) == 0 {
 		return
 	}
-	b.said(s.Attempts[len(s.Attempts)-1].Receipt)
+	b.lastAnswer(s.Attempts[len(s.Attempts)-1].Receipt)
 	if d.Purpose != policy.ToChange {
 		b.answered(s.Attempts)
 	}
@@ -265,7 +265,7 @@ func (b *promptText) history(s thread.State, d policy.Decision) {
 	}
 }
 
-func (b *promptText) said(last policy.Receipt) {
+func (b *promptText) lastAnswer(last policy.Receipt) {
 	if last.Outcome == policy.Declined {
 		b.section("The last attempt declined the task", last.Declined, maxRemark)
 	}

@@ -189,13 +189,13 @@ func (b *promptText) conflicts(g *Ground) {
 	for _, c := range m.Conflicts[:min(len(m.Conflicts), maxConflicts)] {
 		fmt.Fprintf(&list, "%s\n", render.Line(c.path, maxRemark))
 		for _, side := range []struct {
-			name string
-			said []string
+			name    string
+			commits []string
 		}{{g.Branch, c.ours}, {g.Base, c.theirs}} {
-			if len(side.said) > 0 {
+			if len(side.commits) > 0 {
 				fmt.Fprintf(&list, "  on %s:\n", side.name)
 			}
-			for _, subject := range side.said {
+			for _, subject := range side.commits {
 				fmt.Fprintf(&list, "  > %s\n", render.Line(subject, maxSubject*2))
 			}
 		}

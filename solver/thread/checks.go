@@ -75,7 +75,7 @@ func (s *State) firstRed(c CheckResult) {
 func (all Findings) onBase(f Feedback) (why string) {
 	for _, red := range all.On(f.SHA) {
 		if red.Name == f.Check && red.Class == feedback.Before {
-			why = red.says()
+			why = red.describe()
 		}
 	}
 	return why
@@ -93,7 +93,7 @@ func (s *State) found(_ Event, c Checked) {
 		}
 		for i, f := range s.Ignored {
 			if f.SHA == c.SHA && red.is(f.Check, f.Conclusion) {
-				s.Ignored[i].Reason = fmt.Sprintf("check run %q failed; %s", red.Name, red.says())
+				s.Ignored[i].Reason = fmt.Sprintf("check run %q failed; %s", red.Name, red.describe())
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (s *State) found(_ Event, c Checked) {
 func (s *State) excuse(sha string, red RedCheck) {
 	for i, r := range s.Checks {
 		if r.SHA == sha && red.is(r.Name, r.Conclusion) {
-			s.Checks[i].Outside = red.says()
+			s.Checks[i].Outside = red.describe()
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (r RedCheck) is(name, conclusion string) bool {
 	return r.Name == name && feedback.Failing(conclusion)
 }
 
-func (r RedCheck) says() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
+func (r RedCheck) describe() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
 
 // Red lists unclassified failures on CheckedHead. First is the time of the first
 // failure or of Pawl's last rerun, Last the time of the latest report.

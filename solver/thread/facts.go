@@ -173,7 +173,7 @@ var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.F
 // typed returns the events in which a user typed new words. Programs under a user's name do not count.
 func (s State) typed() map[int64]bool {
 	typed, before := map[int64]bool{}, saidBefore{texts: map[string]bool{}, words: map[string]bool{}, by: map[string][]feedback.Moment{}}
-	for _, r := range s.spoken() {
+	for _, r := range s.requestsAndWatches() {
 		typed[r.Seq] = before.typed(r) && r.Withdrawn == ""
 	}
 	return typed

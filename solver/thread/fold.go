@@ -57,7 +57,7 @@ type State struct {
 	Repo      config.Repo // repository configuration of the last attempt
 	// Own holds Pawl's texts in the form of feedback.Authored; Said holds comments that attempts took.
 	Own        []byte
-	Said       []string
+	TakenTexts []string
 	Known      []string // descriptions that attempts worked on
 	Generation int
 	Cause      string
@@ -358,7 +358,7 @@ func (s *State) started(e Event, a Started) {
 		}
 		f.Taken = a.N
 		if f.plain() {
-			s.Said = append(s.Said, f.Text)
+			s.TakenTexts = append(s.TakenTexts, f.Text)
 		}
 	}
 }

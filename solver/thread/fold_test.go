@@ -266,17 +266,17 @@ func TestPawlRecognisesOnlyItsOwnComments(t *testing.T) {
 	}
 }
 
-// handed returns the handover event of an attempt that began two events earlier.
-func handed(n int, tokens int64) happened {
+// handoverOf returns the handover event of an attempt that began two events earlier.
+func handoverOf(n int, tokens int64) happened {
 	return happened{KindUnfinished, Unfinished{N: n, Orderly: true, Times: 1, Used: policy.Spent{N: n, Tokens: policy.Tokens{Input: tokens}}}}
 }
 
 func TestAbandonedHandoverCountsAsAnAttempt(t *testing.T) {
-	s := fold(t, solve("one"), start(1, 1, 1), handed(1, 7))
+	s := fold(t, solve("one"), start(1, 1, 1), handoverOf(1, 7))
 	if f := s.Facts(begin); len(f.Attempts) != 0 || f.Handover.Times != 1 || f.Handover.Used.Tokens.Input != 7 {
 		t.Errorf("attempts %+v, handed over %+v; want one that continues", f.Attempts, f.Handover)
 	}
-	s = fold(t, solve("one"), start(1, 1, 1), handed(1, 7), decision(policy.DoStop, 3))
+	s = fold(t, solve("one"), start(1, 1, 1), handoverOf(1, 7), decision(policy.DoStop, 3))
 	if f := s.Facts(begin); len(f.Attempts) != 1 || f.Attempts[0].Tokens.Input != 7 || f.Attempts[0].Outcome != policy.Interrupted || f.Handover.Times != 0 {
 		t.Errorf("attempts %+v, handed over %+v; want the attempt with its usage", f.Attempts, f.Handover)
 	}
@@ -297,7 +297,7 @@ func TestHandoversUseCountsForADayOrUntilARaise(t *testing.T) {
 		{"raised by a user", []happened{raise("ada", "User")}, time.Hour, 0},
 		{"raised by a bot", []happened{raise("helper[bot]", "Bot")}, time.Hour, 7},
 	} {
-		s := fold(t, append([]happened{solve("one"), start(1, 1, 1), handed(1, 7)}, c.more...)...)
+		s := fold(t, append([]happened{solve("one"), start(1, 1, 1), handoverOf(1, 7)}, c.more...)...)
 		if got := s.Facts(begin.Add(2*time.Second + c.age)).Handover.Used.Tokens.Input; got != c.want {
 			t.Errorf("%s: %d tokens, want %d", c.name, got, c.want)
 		}

@@ -22,7 +22,7 @@ func (s *State) steer(f Feedback) policy.Steer {
 	if running {
 		s.Attempts[len(s.Attempts)-1].Steers++
 	}
-	s.tell(f, steer)
+	s.requestReply(f, steer)
 	return steer
 }
 
@@ -40,9 +40,9 @@ func (s *State) replaceSteer(f Feedback) {
 	}
 }
 
-// tell asks for an answer to a steer command whose text the agent does not receive.
-func (s *State) tell(f Feedback, steer policy.Steer) {
-	if steer.Told() {
+// requestReply asks for an answer to a steer command whose text the agent does not receive.
+func (s *State) requestReply(f Feedback, steer policy.Steer) {
+	if steer.NeedsReply() {
 		f.Word = string(steer)
 		s.Questions = append(s.Questions, f)
 	}
@@ -85,7 +85,7 @@ func (s *State) missed() {
 	for i := range s.Feedback {
 		if r := &s.Feedback[i]; r.takenBy(0) && r.Steer == policy.SteerAgent {
 			r.Steer = policy.SteerMissed
-			s.tell(r.Feedback, r.Steer)
+			s.requestReply(r.Feedback, r.Steer)
 		}
 	}
 }
@@ -128,10 +128,10 @@ func (s *State) overtaken(c Feedback) bool {
 	if watches { // requests for work do not replace it
 		return false
 	}
-	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c, r.Feedback) })
+	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.isRequest() && madeBefore(c, r.Feedback) })
 }
 
-func (r Request) asked() bool { return r.Withdrawn == "" && r.Source != policy.FromCheckRun }
+func (r Request) isRequest() bool { return r.Withdrawn == "" && r.Source != policy.FromCheckRun }
 
 func (s *State) change(e Event, c Change) {
 	s.see(c.Snapshot, c.Delivery)

@@ -126,7 +126,7 @@ func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
 	if i >= last {
 		return i == last
 	}
-	if !s.Attempts[i].Receipt.Pushed || !s.asked(i+1) {
+	if !s.Attempts[i].Receipt.Pushed || !s.wasRequested(i+1) {
 		return false
 	}
 	return !slices.ContainsFunc(s.People, func(r PeopleVerdict) bool {
@@ -137,7 +137,7 @@ func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
 // changes counts requested attempts and users' pushes between an attempt and the merge.
 func (s State) changes(i, last int, merged time.Time) (n int) {
 	for j := i + 1; j <= last; j++ {
-		if s.asked(j) {
+		if s.wasRequested(j) {
 			n++
 		}
 	}
@@ -152,7 +152,7 @@ func (s State) changes(i, last int, merged time.Time) (n int) {
 	return n
 }
 
-func (s State) asked(i int) bool {
+func (s State) wasRequested(i int) bool {
 	return slices.ContainsFunc(s.takenBy(s.Attempts[i].N), func(r Request) bool {
 		switch r.Source {
 		case policy.FromCheckRun, policy.FromBase:

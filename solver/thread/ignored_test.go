@@ -7,7 +7,7 @@ import (
 )
 
 func TestNewestIgnoredRemarksAndRevertsAreKept(t *testing.T) {
-	var log told
+	var log arrivals
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("a")})
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
 	log.add(t, KindIgnored, editOf(3, "b", "a"))

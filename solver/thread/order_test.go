@@ -12,10 +12,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// told is a log of webhooks in order of arrival.
-type told []Event
+// arrivals is a log of webhooks in order of arrival.
+type arrivals []Event
 
-func (l *told) add(t *testing.T, kind Kind, data any) {
+func (l *arrivals) add(t *testing.T, kind Kind, data any) {
 	t.Helper()
 	b, err := json.Marshal(data)
 	if err != nil {
@@ -24,7 +24,7 @@ func (l *told) add(t *testing.T, kind Kind, data any) {
 	*l = append(*l, Event{Seq: int64(len(*l) + 1), Kind: kind, Data: b})
 }
 
-func (l told) fold(t *testing.T) State {
+func (l arrivals) fold(t *testing.T) State {
 	t.Helper()
 	s, err := Fold(l)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestEarlyRevertWithdrawsItsEdit(t *testing.T) {
 		{"made earlier, in an earlier round", 3, 2, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var log told
+			var log arrivals
 			log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("a")})
 			log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
 			log.add(t, KindIgnored, editOf(tc.back, "b", "a"))
@@ -66,7 +66,7 @@ func TestEarlyRevertWithdrawsItsEdit(t *testing.T) {
 }
 
 func TestLateOlderEditWithdrawsNothing(t *testing.T) {
-	var log told
+	var log arrivals
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("a")})
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
 	log.add(t, KindFeedback, editOf(3, "b", "c"))
@@ -93,7 +93,7 @@ func TestOlderRemarkDoesNotEndAStop(t *testing.T) {
 		{"by a button, whose time GitHub does not report", time.Time{}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var log told
+			var log arrivals
 			log.add(t, KindControl, Feedback{Command: "stop", MadeAt: second(2)})
 			log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: tc.made})
 			if got := log.fold(t).Stopped != ""; got != tc.stopped {
@@ -104,7 +104,7 @@ func TestOlderRemarkDoesNotEndAStop(t *testing.T) {
 }
 
 func TestOnlyRequestsUpdateTheAgentsTexts(t *testing.T) {
-	var log told
+	var log arrivals
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("asked for")})
 	log.add(t, KindIgnored, Feedback{Source: policy.FromDescription, Baseline: "asked for", MadeAt: second(2), Snapshot: text("slipped in")})
 	log.add(t, KindThread, Change{What: "head_moved", Snapshot: text("slipped in")})
@@ -137,7 +137,7 @@ func TestNewestVersionCountsInAnyOrder(t *testing.T) {
 			versions = append(versions, version(i+1, at))
 		}
 		newest := versions[len(versions)-1].Text
-		var log told
+		var log arrivals
 		for _, f := range rapid.Permutation(versions).Draw(rt, "came in this order") {
 			log.add(t, KindFeedback, f)
 		}
@@ -149,7 +149,7 @@ func TestNewestVersionCountsInAnyOrder(t *testing.T) {
 }
 
 func TestLateVersionOpensNoRun(t *testing.T) {
-	var log told
+	var log arrivals
 	log.add(t, KindFeedback, version(1, 2))
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
 	log.add(t, KindAttemptEnded, policy.Receipt{N: 1, Ending: policy.Completed})
@@ -165,7 +165,7 @@ func TestOlderCommandDoesNotReplaceANewerOne(t *testing.T) {
 	use := func(made int, backend string) Feedback {
 		return Feedback{Command: "use", MadeAt: second(made), Backend: backend}
 	}
-	var log told
+	var log arrivals
 	log.add(t, KindControl, use(2, "new"))
 	log.add(t, KindControl, use(1, "old"))
 	if got := log.fold(t).Pinned; got != "new" {
@@ -202,7 +202,7 @@ func TestRequestBeforeAClosingIsVoid(t *testing.T) {
 		{"renamed after it", "renamed", 2, 1, false, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var log told
+			var log arrivals
 			log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(0)})
 			log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 1})
 			log.add(t, KindAttemptEnded, policy.Receipt{N: 1, Ending: policy.Completed})
@@ -215,7 +215,7 @@ func TestRequestBeforeAClosingIsVoid(t *testing.T) {
 			}
 		})
 	}
-	var log told
+	var log arrivals
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1)})
 	log.add(t, KindThread, Change{What: "closed", By: "ada", MadeAt: second(3)})
 	log.add(t, KindThread, Change{What: "reopened", By: "ada"})

@@ -10,28 +10,28 @@ import (
 
 func TestPinsComeFromRequestsAndTheLastAttempt(t *testing.T) {
 	ada, bot := feedback.Actor{ID: 1, Login: "ada", Type: "User"}, feedback.Actor{ID: 2, Login: "helper[bot]", Type: "Bot"}
-	says := func(by feedback.Actor, source policy.Source, sha, head string) Feedback {
+	remark := func(by feedback.Actor, source policy.Source, sha, head string) Feedback {
 		return Feedback{Source: source, By: by, SHA: sha, Target: Target{Kind: "issue_comment"}, Snapshot: &Details{HeadSHA: head}}
 	}
 	begun := Started{N: 1, Run: 1, Seen: 1, Base: "base", Decision: policy.Decision{Action: policy.DoAttempt}}
 	pushed := policy.Receipt{N: 1, Ending: policy.Completed, Outcome: policy.VerifyFailed, Pushed: true, Commit: "pushed"}
 	ask := Decided{Decision: policy.Decision{Action: policy.DoAsk, Rule: policy.RuleRewritten}, On: "told"}
-	asked := happened{KindFeedback, says(ada, policy.FromComment, "", "")}
+	request := happened{KindFeedback, remark(ada, policy.FromComment, "", "")}
 	for name, tc := range map[string]struct {
 		events []happened
 		want   []string
 	}{
-		"nothing is known":                      {[]happened{asked}, nil},
-		"a review":                              {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "head")}}, []string{"reviewed"}},
-		"a comment, and the head at that time":  {[]happened{happened{KindFeedback, says(ada, policy.FromComment, "", "head")}}, []string{"head"}},
-		"an attempt that runs":                  {[]happened{asked, happened{KindAttemptStarted, begun}}, []string{"base"}},
-		"an attempt that pushed":                {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
-		"a comment after it":                    {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"new"}},
-		"a bot's comment after it":              {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(bot, policy.FromReview, "new", "new")}}, []string{"new", "pushed"}},
-		"users were asked":                      {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}}, []string{"reviewed"}},
-		"users were asked, and a bot answered":  {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}, happened{KindFeedback, says(bot, policy.FromComment, "", "new")}}, []string{"reviewed", "new"}},
-		"users were asked, and a user answered": {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"told", "new"}},
-		"taken feedback no longer counts":       {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
+		"nothing is known":                      {[]happened{request}, nil},
+		"a review":                              {[]happened{happened{KindFeedback, remark(ada, policy.FromReview, "reviewed", "head")}}, []string{"reviewed"}},
+		"a comment, and the head at that time":  {[]happened{happened{KindFeedback, remark(ada, policy.FromComment, "", "head")}}, []string{"head"}},
+		"an attempt that runs":                  {[]happened{request, happened{KindAttemptStarted, begun}}, []string{"base"}},
+		"an attempt that pushed":                {[]happened{request, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
+		"a comment after it":                    {[]happened{request, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, remark(ada, policy.FromComment, "", "new")}}, []string{"new"}},
+		"a bot's comment after it":              {[]happened{request, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, remark(bot, policy.FromReview, "new", "new")}}, []string{"new", "pushed"}},
+		"users were asked":                      {[]happened{happened{KindFeedback, remark(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}}, []string{"reviewed"}},
+		"users were asked, and a bot answered":  {[]happened{happened{KindFeedback, remark(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}, happened{KindFeedback, remark(bot, policy.FromComment, "", "new")}}, []string{"reviewed", "new"}},
+		"users were asked, and a user answered": {[]happened{happened{KindFeedback, remark(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(ask, 1)}, happened{KindFeedback, remark(ada, policy.FromComment, "", "new")}}, []string{"told", "new"}},
+		"taken feedback no longer counts":       {[]happened{happened{KindFeedback, remark(ada, policy.FromReview, "reviewed", "")}, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
 	} {
 		var got []string
 		for _, p := range fold(t, tc.events...).Pins() {

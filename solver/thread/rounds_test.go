@@ -19,8 +19,8 @@ var (
 
 // remark is a possible remark, and whether it is a user's command.
 type remark struct {
-	f     Feedback
-	order bool
+	f       Feedback
+	command bool
 }
 
 // letters returns a distinct word for each number: words that differ only in digits are not new.
@@ -47,9 +47,9 @@ func anything(t *rapid.T, n int) remark {
 		{f: Feedback{Source: policy.FromLabel, By: ada, Command: "solve"}},
 		{f: Feedback{Source: policy.FromDescription, By: ada, Text: fmt.Sprint("text ", n)}},
 		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "the same again"}}, // a command at first, later a script's
-		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "words " + letters(n)}, order: true},
-		{f: Feedback{Source: policy.FromComment, By: ada, Text: "a comment " + letters(n)}, order: true},
-		{f: Feedback{Source: policy.FromButton, By: ada, Command: "retry"}, order: true},
+		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "words " + letters(n)}, command: true},
+		{f: Feedback{Source: policy.FromComment, By: ada, Text: "a comment " + letters(n)}, command: true},
+		{f: Feedback{Source: policy.FromButton, By: ada, Command: "retry"}, command: true},
 	}).Draw(t, "said")
 }
 
@@ -67,10 +67,10 @@ func TestReviewRoundsNeedAUserBeyondTheCap(t *testing.T) {
 		for n := range rapid.IntRange(1, 40).Draw(t, "happenings") {
 			for range rapid.IntRange(1, 3).Draw(t, "at once") {
 				s := anything(t, n)
-				s.order = s.order || s.f.Text == "the same again" && !accepted["again"]
+				s.command = s.command || s.f.Text == "the same again" && !accepted["again"]
 				accepted["again"] = accepted["again"] || s.f.Text == "the same again"
 				log = append(log, happened{KindFeedback, s.f})
-				if order = order || s.order; s.f.Severity > 0 {
+				if order = order || s.command; s.f.Severity > 0 {
 					reviews, blocking = reviews+1, blocking || s.f.Severity == feedback.Blocking
 				}
 				if s.f.Command != "" { // a command also covers waiting remarks

@@ -31,7 +31,7 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 		steers  []string // for the agent, taken or not
 		pending []string // feedback that no attempt took
 		work    []string // in the next prompt
-		told    []string
+		replies []string
 		by      []policy.Steerer // the last attempt's
 	}{
 		"before an attempt": {
@@ -59,7 +59,7 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 		},
 		"killed before it was taken": {
 			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), end(1, interrupted)},
-			pending: []string{"left"}, work: []string{"one", "left"}, told: []string{"left: missed"},
+			pending: []string{"left"}, work: []string{"one", "left"}, replies: []string{"left: missed"},
 		},
 		"taken, then the attempt completes": {
 			log: []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), end(1, edited("c1"))},
@@ -67,11 +67,11 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 		},
 		"too late": {
 			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), end(1, edited("c1"))},
-			pending: []string{"left"}, work: []string{"left"}, told: []string{"left: missed"},
+			pending: []string{"left"}, work: []string{"left"}, replies: []string{"left: missed"},
 		},
 		"too late, in the agent's own words": {
-			log:  []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), end(1, edited("c1")), {KindWithdrawn, Withdrawn{Seqs: []int64{3}, Reason: "the agent's"}}},
-			told: nil,
+			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), end(1, edited("c1")), {KindWithdrawn, Withdrawn{Seqs: []int64{3}, Reason: "the agent's"}}},
+			replies: nil,
 		},
 		"withdrawn": {
 			log: []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), {KindWithdrawn, Withdrawn{Seqs: []int64{3}}}, took(1, 3)},
@@ -87,11 +87,11 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 			steers: []string{"left"}, pending: []string{"left"}, work: []string{"one", "left"},
 		},
 		"handed over after it was taken": {
-			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), handed(1, 5)},
+			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), handoverOf(1, 5)},
 			pending: []string{"one", "left"}, work: []string{"one", "left"},
 		},
 		"handed over and continued": {
-			log:    []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), handed(1, 5), start(1, 1, 5), steer("ada", "right")},
+			log:    []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), handoverOf(1, 5), start(1, 1, 5), steer("ada", "right")},
 			steers: []string{"right"}, pending: []string{"right"}, work: []string{"one", "left", "right"}, by: []policy.Steerer{{By: "ada", Times: 1}},
 		},
 	} {
@@ -101,7 +101,7 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 				"steers":  cmp.Diff(c.steers, textsOf(s.Steers())),
 				"pending": cmp.Diff(c.pending, textsOf(s.Pending())),
 				"work":    cmp.Diff(c.work, textsOf(s.Work(policy.ToChange))),
-				"told":    cmp.Diff(c.told, asked(s)),
+				"told":    cmp.Diff(c.replies, asked(s)),
 			} {
 				if d != "" {
 					t.Errorf("%s (-want +got)\n%s", what, d)
@@ -124,7 +124,7 @@ func TestEleventhSteerIsFeedbackForTheNextAttempt(t *testing.T) {
 		log = append(log, steer("ada", "more"), took(1, int64(len(log)+1)))
 	}
 	// The next attempt of the same number continues the count.
-	log = append(log, handed(1, 5), start(1, 1, int64(len(log)+1)))
+	log = append(log, handoverOf(1, 5), start(1, 1, int64(len(log)+1)))
 	for range 5 {
 		log = append(log, steer("ada", "more"))
 	}

@@ -77,10 +77,7 @@ func (s State) WatchDue(now time.Time, every time.Duration) (due bool, next time
 		return true, time.Time{}
 	}
 	next = earlier(looked.Again, s.baseDue(every))
-	switch {
-	case next.IsZero():
-		return false, next
-	case now.Before(next):
+	if next.IsZero() || now.Before(next) {
 		return false, next
 	}
 	return true, time.Time{}
@@ -428,8 +425,8 @@ func failingTests(all []Request) (tests []string) {
 	return slices.Compact(tests)
 }
 
-// spoken lists what may hold a user's words in the log's order: requests, and commands to watch.
-func (s State) spoken() []*Request {
+// requestsAndWatches lists what may hold a user's words in the log's order: requests, and commands to watch.
+func (s State) requestsAndWatches() []*Request {
 	var all []*Request
 	for i := range s.Feedback {
 		all = append(all, &s.Feedback[i])

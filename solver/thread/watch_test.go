@@ -15,7 +15,7 @@ func command(made int, name string) Feedback {
 }
 
 // watchedLog is the log of a watched pull request.
-func watchedLog(t *testing.T) (log told) {
+func watchedLog(t *testing.T) (log arrivals) {
 	t.Helper()
 	log.add(t, KindControl, command(1, "watch"))
 	log.add(t, KindWatched, Watched{Rounds: 5})
@@ -31,7 +31,7 @@ func TestLaterOfWatchAndUnwatchCounts(t *testing.T) {
 		{map[string]int{"watch": 2, "unwatch": 1}, true},
 	} {
 		for _, order := range [][]string{{"watch", "unwatch"}, {"unwatch", "watch"}} {
-			var log told
+			var log arrivals
 			for _, name := range order {
 				log.add(t, KindControl, command(c.made[name], name))
 			}
@@ -107,38 +107,38 @@ func TestAWatchIsDueAfterWhatConcernsItsHead(t *testing.T) {
 
 func TestEndOfAWatchWithdrawsWhatItAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
-		events func(log *told)
+		events func(log *arrivals)
 		work   int  // requests that still ask for work
 		tracks bool // Pawl still listens
 	}{
-		"a finding that waits": {func(log *told) {
+		"a finding that waits": {func(log *arrivals) {
 			log.add(t, KindFeedback, Feedback{Source: policy.FromCheckRun, SHA: "c0"})
 			log.add(t, KindControl, command(9, "unwatch"))
 		}, 0, false},
-		"a failed round": {func(log *told) {
+		"a failed round": {func(log *arrivals) {
 			log.round(t, policy.VerifyFailed)
 			log.add(t, KindControl, command(9, "unwatch"))
 		}, 0, false},
-		"a failed round that the user had go on": {func(log *told) {
+		"a failed round that the user had go on": {func(log *arrivals) {
 			log.round(t, policy.VerifyFailed)
 			log.add(t, KindFeedback, command(3, "resume"))
 			log.add(t, KindControl, command(9, "unwatch"))
 		}, 0, false},
-		"a round that runs": {func(log *told) {
+		"a round that runs": {func(log *arrivals) {
 			log.round(t, "")
 			log.add(t, KindControl, command(9, "unwatch"))
 		}, 1, false},
-		"a round that ran then": {func(log *told) {
+		"a round that ran then": {func(log *arrivals) {
 			log.round(t, "")
 			log.add(t, KindControl, command(9, "unwatch"))
 			log.ends(t, policy.Receipt{N: 1, Outcome: policy.VerifyFailed})
 		}, 0, false},
-		"a round that was handed over": {func(log *told) {
+		"a round that was handed over": {func(log *arrivals) {
 			log.round(t, "")
 			log.add(t, KindControl, command(9, "unwatch"))
 			log.add(t, KindUnfinished, Unfinished{N: 1, Orderly: true, Times: 1})
 		}, 0, false},
-		"a user's own request": {func(log *told) {
+		"a user's own request": {func(log *arrivals) {
 			log.round(t, policy.VerifyFailed)
 			log.add(t, KindFeedback, command(3, "solve"))
 			log.add(t, KindControl, command(9, "unwatch"))
@@ -163,7 +163,7 @@ func TestEndOfAWatchWithdrawsWhatItAskedFor(t *testing.T) {
 }
 
 // round logs a round of a watch for a failing check, which pushed; without an outcome it runs.
-func (log *told) round(t *testing.T, outcome policy.Outcome) {
+func (log *arrivals) round(t *testing.T, outcome policy.Outcome) {
 	log.add(t, KindFeedback, Feedback{Source: policy.FromCheckRun, SHA: "c0"})
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 99, Decision: policy.Decision{Round: 1}})
 	if outcome != "" {
@@ -172,7 +172,7 @@ func (log *told) round(t *testing.T, outcome policy.Outcome) {
 }
 
 // ends logs the end of an attempt at a time, without which it would count as running.
-func (log *told) ends(t *testing.T, r policy.Receipt) {
+func (log *arrivals) ends(t *testing.T, r policy.Receipt) {
 	log.add(t, KindAttemptEnded, r)
 	(*log)[len(*log)-1].At = second(len(*log))
 }

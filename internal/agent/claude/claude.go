@@ -373,12 +373,12 @@ func totalOf(models gjson.Result) *policy.Tokens {
 		total = total.Plus(inputApart(used, "inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens"))
 		return true
 	})
-	return agent.Told(total)
+	return agent.Reported(total)
 }
 
 // tokensOf returns the usage since the last prompt; nil if unknown.
 func tokensOf(usage gjson.Result) *policy.Tokens {
-	return agent.Told(inputApart(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"))
+	return agent.Reported(inputApart(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"))
 }
 
 // inputApart sums the tokens of an API with separate fields for fresh, cached and newly cached input.

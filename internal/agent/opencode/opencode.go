@@ -246,7 +246,7 @@ func readStep(part gjson.Result, e *agent.Event) {
 	if e.Cost != nil && *e.Cost == 0 {
 		e.Cost = nil // unknown price
 	}
-	e.Tokens = agent.Told(policy.Tokens{
+	e.Tokens = agent.Reported(policy.Tokens{
 		Input:       agent.Count(tokens.Get("input")) + agent.Count(tokens.Get("cache.write")) + cached,
 		CachedInput: cached,
 		Output:      agent.Count(tokens.Get("output")) + agent.Count(tokens.Get("reasoning")),

@@ -202,15 +202,15 @@ func (l *Lives) listen(lines *bufio.Reader) (point string) {
 		if _, err := l.Log.Write(line); err != nil {
 			return "the log could not be written: " + err.Error()
 		}
-		var said struct{ Message, Point string }
-		if json.Unmarshal(line, &said) == nil {
-			switch said.Message {
+		var output struct{ Message, Point string }
+		if json.Unmarshal(line, &output) == nil {
+			switch output.Message {
 			case "pawl serves":
 				l.mu.Lock()
 				close(l.ready)
 				l.mu.Unlock()
 			case "killed at a crash point":
-				point = said.Point
+				point = output.Point
 			}
 		}
 		if err != nil {
