@@ -8,7 +8,7 @@ import (
 // noon is the time of the decisions in the tests.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// given returns facts at noon of a run with these attempts. Each attempt took a minute, and the last one has just ended.
+// given returns the facts of a run at noon. Each of its attempts took a minute, and the last one has just ended.
 // Attempts without a backend ran on codex. There are two backends with one account each; codex is the first.
 func given(attempts ...Attempt) Facts {
 	f := Facts{Now: noon, Limits: Defaults(), Run: 1, Backends: []Backend{

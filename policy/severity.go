@@ -24,7 +24,7 @@ const (
 	severeWithin = 7 * 24 * time.Hour
 )
 
-// Cooldown is an arm's cooldown on a repository after an edit loop. A Runaway lasts until a user's command.
+// Cooldown is an arm's cooldown on a repository after an edit loop. A Runaway lasts until a user's command forces an attempt.
 type Cooldown struct {
 	Class  Class       `json:"class"`
 	At     time.Time   `json:"at"` // the loop's end

@@ -13,12 +13,12 @@ func TestEditsAreClassified(t *testing.T) {
 		operations, repeat int
 		want               Class
 	}{
-		{"the mild boundary case", 41, 8, Mild},
-		{"the moderate boundary case", 65, 16, Moderate},
-		{"the severe boundary case by repeats", 59, 26, Severe},
-		{"the severe boundary case by edits", 105, 10, Severe},
+		{"just above the mild thresholds", 41, 8, Mild},
+		{"just above the moderate thresholds", 65, 16, Moderate},
+		{"just above the severe threshold of repeats", 59, 26, Severe},
+		{"just above the severe threshold of edits", 105, 10, Severe},
 		{"no edits", 0, 0, None},
-		{"exactly where a loop starts", 40, 8, Mild},
+		{"exactly the mild thresholds", 40, 8, Mild},
 		{"one edit too few for a loop", 39, 8, None},
 		{"one repeat too few for a loop", 40, 7, None},
 		{"many edits spread over many files", 500, 7, None},

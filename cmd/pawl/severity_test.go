@@ -47,7 +47,7 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	}
 	r.Await("the check run of the kept work", func() bool {
 		return strings.Contains(r.Check(r.World.Branches(testrig.Repo)[fmt.Sprintf("pawl/kept-%d-1", last)], "pawl/severity").Summary,
-			"**Next:** this was the backend's third severe edit loop in this repository within a week. Its cooldown lasts until a user asks for an attempt")
+			"**Next:** this was the backend's third severe edit loop in this repository within a week. Its cooldown lasts until a user comments `/pawl resume`, `retry`, `escalate` or `raise`")
 	})
 	_, out, _ := pawl(t, r.Dir, nil, "status", "--config", filepath.Join(r.Dir, "pawl.yml"))
 	if want := "mine on acme/widgets: 3 severe edit loops in a week; it is in cooldown until a user comments /pawl resume"; !strings.Contains(out, want) {

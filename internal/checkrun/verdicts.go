@@ -162,7 +162,7 @@ func severityOutlook(f View) []string {
 		return nil
 	case f.Runaway:
 		return []string{
-			"**Next:** this was the backend's third severe edit loop in this repository within a week. Its cooldown lasts until a user asks for an attempt; another backend may continue.",
+			"**Next:** this was the backend's third severe edit loop in this repository within a week. Its cooldown lasts until a user comments `/pawl resume`, `retry`, `escalate` or `raise`; another backend may continue.",
 			"**You can:** read what its attempts did. `/pawl resume` ends the cooldown; `/pawl use BACKEND` takes another backend.",
 			grade,
 		}

@@ -31,7 +31,7 @@ type route struct {
 	stream   bool   // from Gemini's path
 }
 
-// geminiPath allows plain model names without dots or encoded slashes.
+// geminiPath allows model names such as gemini-2.5-pro, but no "..", slash or percent-encoding.
 var geminiPath = regexp.MustCompile(`^/v1beta/models/([A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*):(streamGenerateContent|generateContent|countTokens)$`)
 
 // routes lists paths without a model. OpenAI's base URL has the version.

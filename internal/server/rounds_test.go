@@ -8,7 +8,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// A bot finds something new each time and the work grows: without repetitions it would never end.
+// In each round a bot finds something new, and the work grows. No attempt repeats another, so only the limit on growth
+// stops the rounds.
 func TestReviewsThatNeverConvergeStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -40,7 +40,7 @@ func (r *Rig) Head(pull int) string {
 	return ""
 }
 
-// Writes comments on an issue or pull request and returns the comment's id.
+// Writes posts a comment on an issue or pull request and returns the comment's id.
 func (r *Rig) Writes(n int, who, words string) int64 {
 	r.T.Helper()
 	id, err := r.World.Comment(Repo, n, who, words)
@@ -56,7 +56,7 @@ func (r *Rig) Push(branch, message, file, text string) string {
 	return sha
 }
 
-// NewestComment is the newest comment on an issue or pull request.
+// NewestComment returns the body of the newest comment on an issue or pull request.
 func (r *Rig) NewestComment(number int) string {
 	all := r.World.Comments(Repo, number)
 	return all[len(all)-1].Body
@@ -145,7 +145,7 @@ func Signature(algorithm func() hash.Hash, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Hook sends a webhook as GitHub does, a ping by default. header replaces headers; an empty value removes one.
+// Hook sends a webhook like GitHub's, by default a ping. header overrides its headers; an empty value removes a header.
 func (r *Rig) Hook(body []byte, header map[string]string) (status int, answer string) {
 	r.T.Helper()
 	h := map[string]string{

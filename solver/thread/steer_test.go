@@ -37,7 +37,7 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 		"before an attempt": {
 			log: []happened{solve("one"), steer("ada", "left")}, pending: []string{"one", "left"}, work: []string{"one", "left"},
 		},
-		"seen by its start": {
+		"in the first prompt": {
 			log: []happened{solve("one"), steer("ada", "left"), start(1, 1, 2)}, work: []string{"one", "left"},
 		},
 		"during an attempt": {
@@ -57,7 +57,7 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 			log:  []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), end(1, interrupted)},
 			work: []string{"one", "left"}, by: []policy.Steerer{{By: "ada", Times: 1}},
 		},
-		"killed before it was taken": {
+		"the node is killed before the agent takes it": {
 			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), end(1, interrupted)},
 			pending: []string{"left"}, work: []string{"one", "left"}, replies: []string{"left: missed"},
 		},
@@ -65,24 +65,24 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 			log: []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), end(1, edited("c1"))},
 			by:  []policy.Steerer{{By: "ada", Times: 1}},
 		},
-		"too late": {
+		"the attempt ends before the agent takes it": {
 			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), end(1, edited("c1"))},
 			pending: []string{"left"}, work: []string{"left"}, replies: []string{"left: missed"},
 		},
-		"too late, in the agent's own words": {
+		"the same, but the agent wrote the text": {
 			log:     []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), end(1, edited("c1")), {KindWithdrawn, Withdrawn{Seqs: []int64{3}, Reason: "the agent's"}}},
 			replies: nil,
 		},
-		"withdrawn": {
+		"withdrawn without a reason": {
 			log: []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), {KindWithdrawn, Withdrawn{Seqs: []int64{3}}}, took(1, 3)},
-			// Withdrawn without a reason counts.
+			// It still counts.
 			steers: []string{"left"}, work: []string{"one", "left"}, by: []policy.Steerer{{By: "ada", Times: 1}},
 		},
 		"taken twice": {
 			log:    []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(1, 3), took(1, 3)},
 			steers: []string{"left"}, work: []string{"one", "left"}, by: []policy.Steerer{{By: "ada", Times: 1}},
 		},
-		"taken by another attempt": {
+		"taken in another attempt's name": {
 			log:    []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), took(2, 3)},
 			steers: []string{"left"}, pending: []string{"left"}, work: []string{"one", "left"},
 		},
@@ -101,7 +101,7 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 				"steers":  cmp.Diff(c.steers, textsOf(s.Steers())),
 				"pending": cmp.Diff(c.pending, textsOf(s.Pending())),
 				"work":    cmp.Diff(c.work, textsOf(s.Work(policy.ToChange))),
-				"told":    cmp.Diff(c.replies, asked(s)),
+				"replies": cmp.Diff(c.replies, asked(s)),
 			} {
 				if d != "" {
 					t.Errorf("%s (-want +got)\n%s", what, d)
