@@ -204,7 +204,8 @@ func holdsSecret(key string) bool {
 	case "database", "server.metrics_token", "notify.url":
 		return true
 	}
-	return strings.HasPrefix(key, "github.") || strings.HasPrefix(key, "providers[")
+	of := func(group string) bool { return strings.HasPrefix(key, group) }
+	return slices.ContainsFunc([]string{"github.", "providers[", "gateway."}, of)
 }
 
 func (s *source) validateTimeouts(key string, b Backend) {
@@ -231,14 +232,19 @@ type Provider struct {
 	NoAnswerBytes int                 `yaml:"no_answer_bytes"` // see policy.Ladder.NoAnswerRetry
 	MinConfidence float64             `yaml:"min_confidence"`  // 0 disables the check
 	AllowRemote   bool                `yaml:"allow_remote"`
+	Relay         Relay               // not in the file: set from Server.Gateway
 }
 
-// KeySource names the variable or file of the provider's key.
+// KeySource names the variable or file of the provider's credential.
 func (p Provider) KeySource() string {
-	if name := p.Key.Variable(); name != "" {
-		return name + " (the key of provider " + p.Name + ")"
+	what := "the key of provider " + p.Name
+	if p.Relay.URL != "" {
+		what = "gateway.token, or the key of provider " + p.Name + " on that server"
 	}
-	return "the key of provider " + p.Name + " in the configuration"
+	if name := p.Credential().Variable(); name != "" {
+		return name + " (" + what + ")"
+	}
+	return what + " in the configuration"
 }
 
 // Price applies to a model and its dated versions, in US dollars per million tokens.

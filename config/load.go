@@ -58,6 +58,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), needsApp b
 		return Server{}, fmt.Errorf("find the folder of %s: %w", name, err)
 	}
 	c.resolve(base)
+	c.relay()
 	for i := range c.Backends {
 		b := &c.Backends[i]
 		if p, _ := c.Provider(c.OnAccount(*b, b.Account).Provider); b.Model == "" {
@@ -72,6 +73,8 @@ func (c *Server) resolve(base string) {
 	c.Database.Path = under(base, c.Database.Path)
 	c.GitHub.App.PrivateKeyFile = under(base, c.GitHub.App.PrivateKeyFile)
 	c.GitHub.App.SigningKeyFile = under(base, c.GitHub.App.SigningKeyFile)
+	c.Gateway.CertFile = under(base, c.Gateway.CertFile)
+	c.Gateway.KeyFile = under(base, c.Gateway.KeyFile)
 	for i := range c.Sandbox.ReadOnly {
 		c.Sandbox.ReadOnly[i] = under(base, c.Sandbox.ReadOnly[i])
 	}

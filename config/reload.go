@@ -9,7 +9,7 @@ import (
 
 // StartKeys lists keys that need a restart. Others apply from each thread's next step.
 func StartKeys() []string {
-	return []string{"server", "github", "database", "data_dir", "sandbox", "images", "workers"}
+	return []string{"server", "github", "database", "data_dir", "sandbox", "images", "gateway", "workers"}
 }
 
 // reloadedKeys lists exceptions below StartKeys.
@@ -24,6 +24,8 @@ func (c *Server) Reloaded(next Server) *Server {
 		is.FieldByIndex(index[key]).Set(was.FieldByIndex(index[key]))
 	}
 	next.Sandbox.ReadOnly = readOnly
+	next.Providers = slices.Clone(next.Providers)
+	next.relay()
 	return &next
 }
 

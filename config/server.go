@@ -27,6 +27,7 @@ type Server struct {
 	Images    Images     `yaml:"images"`
 	Context   Context    `yaml:"context"`
 	Providers []Provider `yaml:"providers"`
+	Gateway   Gateway    `yaml:"gateway"`
 	Accounts  []Account  `yaml:"accounts"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
@@ -272,6 +273,7 @@ func (s *source) validateServer(c *Server) {
 		s.addIf(!ok, "notify.url", "is not an absolute URL; write the URL of the chat's incoming webhook, or remove it")
 	}
 	s.validateProviders(c.Providers)
+	s.validateGateway(c)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
 	between(s, "workers", c.Workers, 0, maxWorkers)
 	alone := c.Workers == 0 && c.Database.Driver != Postgres

@@ -32,25 +32,27 @@ func (e *exam) providers(ctx context.Context) (all []Finding) {
 
 func provider(p config.Provider, err error) []Finding {
 	switch {
+	case errors.Is(err, gateway.ErrKey) && p.Relay.URL != "":
+		return failed(p.Endpoint()+": "+err.Error(), "correct "+p.KeySource())
 	case errors.Is(err, gateway.ErrKey):
 		return failed(
-			p.BaseURL+": "+err.Error(),
+			p.Endpoint()+": "+err.Error(),
 			"create a new key there for "+p.KeySource()+", or correct base_url; Pawl reads variables only at its start",
 		)
 	case errors.Is(err, gateway.ErrNoList):
 		return warning(
-			p.BaseURL+" answers but lists no models, so the key could not be checked",
+			p.Endpoint()+" answers but lists no models, so the key could not be checked",
 			"nothing to do if this provider has no list of models",
 		)
 	case err != nil:
-		return failed(err.Error(), "check base_url and this machine's network")
-	case p.Key.Empty():
+		return failed(err.Error(), "check the URL and this machine's network")
+	case p.Credential().Empty():
 		return warning(
-			p.BaseURL+" answers; no key is configured",
+			p.Endpoint()+" answers; no key is configured",
 			"set key, unless the provider needs none",
 		)
 	}
-	return ok(p.BaseURL + " answers and accepts the key")
+	return ok(p.Endpoint() + " answers and accepts the key")
 }
 
 // shownModels limits the shown model names.

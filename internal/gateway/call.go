@@ -166,7 +166,7 @@ func (c *call) prepare() *refusal {
 	if c.grant.MinConfidence > 0 && c.guarded() {
 		c.req.body = c.route.kind.sureOf(c.req.body)
 	}
-	if c.url, err = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query()); err != nil {
+	if c.url, err = c.route.target(c.grant.Provider.Endpoint(), c.in.URL.Query()); err != nil {
 		return refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: correct base_url")
 	}
 	return nil

@@ -18,14 +18,15 @@ var (
 	ErrNoList = errors.New("the provider lists no models")
 )
 
+// listPaths holds each protocol's path of the list, below the provider's URL.
+var listPaths = map[string]string{config.OpenAI: "/models", config.Anthropic: "/v1/models", config.Google: "/v1beta/models"}
+
 // maxList limits the list in bytes.
 const maxList = 8 << 20
 
 // List lists a provider's models. That costs nothing and tests the key. The transport must not be nil.
 func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (names []string, err error) {
-	address := p.BaseURL + map[string]string{
-		config.OpenAI: "/models", config.Anthropic: "/v1/models?limit=1000", config.Google: "/v1beta/models?pageSize=1000",
-	}[p.Protocol]
+	address := p.Endpoint() + listPaths[p.Protocol] + map[string]string{config.Anthropic: "?limit=1000", config.Google: "?pageSize=1000"}[p.Protocol]
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func routeOf(r *http.Request) (route, bool) {
 }
 
 // target returns the provider's URL with the allowed query fields: stream form, Messages' beta switch, Codex's client
-// version.
+// version, and the length of a list of models.
 func (r route) target(base string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (r route) target(base string, query url.Values) (*url.URL, error) {
 	u.Path += r.path
 	u.RawPath, u.Fragment = "", ""
 	kept := u.Query()
-	for _, name := range []string{"alt", "beta", "client_version"} {
+	for _, name := range []string{"alt", "beta", "client_version", "limit", "pageSize"} {
 		if v := query.Get(name); v != "" {
 			kept.Set(name, v)
 		}
@@ -114,10 +114,10 @@ func outbound(in http.Header, p config.Provider) http.Header {
 		}
 	}
 	out.Set("Accept-Encoding", "identity")
-	if p.Key.Empty() {
+	if p.Credential().Empty() {
 		return out
 	}
-	switch key := p.Key.Reveal(); p.Protocol {
+	switch key := p.Credential().Reveal(); p.Protocol {
 	case config.Anthropic:
 		out.Set("X-Api-Key", key)
 	case config.Google:

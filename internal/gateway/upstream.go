@@ -40,7 +40,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	}
 	answer := &http.Response{
 		StatusCode: resp.StatusCode,
-		Header:     inbound(resp.Header, c.grant.Provider.Key.Reveal()),
+		Header:     inbound(resp.Header, c.grant.Provider.Credential().Reveal()),
 		Body:       resp.Body,
 	}
 	switch {
@@ -108,7 +108,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 		return nil, err
 	}
 	c.meter(resp.Header)
-	resp.Body = bodyOf(secret.MaskReader(alive{resp.Body, c, resp.StatusCode < 300}, c.grant.Provider.Key.Reveal()), resp.Body)
+	resp.Body = bodyOf(secret.MaskReader(alive{resp.Body, c, resp.StatusCode < 300}, c.grant.Provider.Credential().Reveal()), resp.Body)
 	return resp, nil
 }
 
@@ -277,7 +277,7 @@ const mostAsked = 64_000
 func (c *call) fail(f limit.Evidence) {
 	f.Now = c.gateway.Now()
 	reading := limit.Read(f)
-	reading.Message = secret.Mask(reading.Message, c.grant.Provider.Key.Reveal())
+	reading.Message = secret.Mask(reading.Message, c.grant.Provider.Credential().Reveal())
 	l, isLimit := reading.Limit()
 	level, source := zerolog.InfoLevel, ""
 	if l.Kind == policy.Auth {
@@ -309,7 +309,7 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	if out.Context().Err() != nil { // the client left, or the attempt ended
 		return
 	}
-	message := secret.Mask(err.Error(), c.grant.Provider.Key.Reveal())
+	message := secret.Mask(err.Error(), c.grant.Provider.Credential().Reveal())
 	c.concludes(Last{Ending: policy.Disconnected, Why: "the provider out of reach"})
 	c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", message).Msg("the provider cannot be reached")
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+message).write(w)

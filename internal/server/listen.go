@@ -49,6 +49,7 @@ func (e *ListenError) Hint() string {
 const (
 	addressKey = "server.address"
 	pagesKey   = "server.pages"
+	gatewayKey = "gateway.address"
 )
 
 // Listen opens a listener. Errors are *ListenError.
@@ -60,10 +61,15 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// listen opens the webhook's listener, unless the configuration gives no address, and the pages' listener.
+// listen opens the listeners: the webhook's and the gateway's if the configuration gives an address, and the pages'.
 func (s *Server) listen() (err error) {
 	if s.cfg.HTTP.Address != "" {
 		if s.listener, err = Listen(addressKey, s.cfg.HTTP.Address); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Gateway.Address != "" {
+		if s.relayListener, err = s.listenForNodes(s.cfg.Gateway); err != nil {
 			return err
 		}
 	}

@@ -61,6 +61,7 @@ func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Co
 		return err
 	}
 	s.http, s.pagesHTTP = web.Server(web.Public(o)), web.Server(pages)
+	s.relayHTTP = s.relay()
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateIdle { // an answer was sent
 			crash.Point("answered")

@@ -66,6 +66,8 @@ type Server struct {
 	http          *http.Server
 	pagesListener net.Listener
 	pagesHTTP     *http.Server
+	relayListener net.Listener // nil unless this server relays other nodes' model calls
+	relayHTTP     *http.Server
 	data          *dataFolder
 	github        *githubHealth
 	clock         *cluster.Clock
@@ -164,11 +166,14 @@ func (s *Server) start(ctx context.Context) error {
 }
 
 func (s *Server) serve(ctx context.Context) error {
-	served := make(chan error, 2)
+	served := make(chan error, 3)
 	if s.listener != nil {
 		go func() { served <- s.http.Serve(web.Listen(s.listener)) }()
 	}
 	go func() { served <- s.pagesHTTP.Serve(web.Listen(s.pagesListener)) }()
+	if s.relayListener != nil {
+		go func() { served <- s.relayHTTP.Serve(s.relayListener) }()
+	}
 	var err error
 	select {
 	case err = <-served:
@@ -201,8 +206,8 @@ func (s *Server) serve(ctx context.Context) error {
 func (s *Server) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	answered := make(chan error, 2)
-	for _, s := range []*http.Server{s.http, s.pagesHTTP} {
+	answered := make(chan error, 3)
+	for _, s := range []*http.Server{s.http, s.pagesHTTP, s.relayHTTP} {
 		go func() {
 			err := s.Shutdown(ctx)
 			if err != nil {
@@ -211,7 +216,7 @@ func (s *Server) end(ctx context.Context) error {
 			answered <- err
 		}()
 	}
-	err := errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
+	err := errors.Join(s.queue.Stop(ctx), <-answered, <-answered, <-answered)
 	s.leave(ctx)
 	return err
 }
@@ -232,7 +237,7 @@ func (s *Server) close() {
 		s.stop()
 	}
 	s.background.Wait()
-	for _, l := range []net.Listener{s.listener, s.pagesListener} {
+	for _, l := range []net.Listener{s.listener, s.pagesListener, s.relayListener} {
 		if l != nil {
 			// Serve closes it, too; closing twice is harmless.
 			_ = l.Close()
