@@ -60,7 +60,7 @@ func (s *source) validateGateway(c *Server) {
 	if g.Address != "" {
 		s.validateGatewayAddress(g)
 	}
-	s.addIf(g.URL != "" && g.Address != "", "gateway.url", "is given together with gateway.address; a server either sends its model calls on or receives those of others")
+	s.addIf(g.URL != "" && g.Address != "", "gateway.url", "is given together with gateway.address; a server either sends its model calls on or receives model calls of others")
 	s.addIf(g.URL == "" && !g.Token.Empty(), "gateway.token", "is given without gateway.url; write the URL of the server with the providers' keys")
 	s.addIf(g.Address == "" && len(g.Nodes) > 0, "gateway.nodes", "is given without gateway.address; write the HOST:PORT at which these servers reach this one")
 }

@@ -31,7 +31,7 @@ func (s *Server) relay() *http.Server {
 }
 
 // listenForNodes opens the gateway's listener, with TLS if a certificate is given. Each connection reads the certificate
-// anew, so that it can be renewed without a restart.
+// again, so that it can be renewed without a restart.
 func (s *Server) listenForNodes(g config.Gateway) (net.Listener, error) {
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(g.CertFile, g.KeyFile)
