@@ -49,7 +49,7 @@ func (s *Server) listenForNodes(g config.Gateway) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.log.Info().Str("address", l.Addr().String()).Int("nodes", len(g.Nodes)).Msg("relays model calls of other servers")
+	s.log.Info().Str("address", l.Addr().String()).Msg("relays model calls of other servers")
 	l = netutil.LimitListener(l, maxRelayConns)
 	if g.CertFile == "" {
 		return l, nil
