@@ -2,11 +2,12 @@
 # Run:   docker run -v pawl:/data -p 8080:8080 --env-file pawl.env \
 #          --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined pawl
 #
-# /data holds pawl.yml, and what it names by relative paths: the database, the
+# /data holds pawl.yml and what it names by relative paths: the database, the
 # key, clones and transcripts. Agents run in bubblewrap, which makes user and
-# mount namespaces and a /proc of its own; Docker's default seccomp and AppArmor
-# profiles and its masked paths forbid that, hence the options above. Where that
-# is not wanted, set sandbox.mode to none: the container is then the only wall.
+# mount namespaces and its own /proc. Docker's default seccomp and AppArmor
+# profiles and its masked paths forbid that, hence the options above. Without
+# them set sandbox.mode to none: the container is then the only sandbox. In
+# Kubernetes prefer sandbox.mode pod, see config/deploy/README.md.
 #
 # bubblewrap and git of Debian 12 are new enough (0.8 and 2.39; Pawl asks for git
 # 2.38, and uses --disable-userns where bubblewrap has it, from 0.8 on).

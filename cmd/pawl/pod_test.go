@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/postgrestest"
 	"github.com/pawlbot/pawl/internal/testrig"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // podSearcher is an agent that reports where it runs, and reads the server's process and configuration.
@@ -95,5 +96,30 @@ func TestServerRefusesModePodOutsideOfAPod(t *testing.T) {
 	const want = "sandbox.mode is pod, but this process is not in a Kubernetes pod: the variable KUBERNETES_SERVICE_HOST is missing"
 	if err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The server runs no agents. Its metric, which autoscalers read, counts the attempt until a worker in a pod takes it.
+func TestWorkerInAPodTakesTheWaitingAttempt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, startPostgres(t))
+	c.Agent("cat > /dev/null; echo line >> a.txt\n", "")
+	front := c.joinWith("workers: 0\n")
+	n := c.issue("One line")
+	c.waits(n, policy.RuleNoNode, "no running server takes attempts")
+	const waiting = `pawl_attempts_waiting{labels=""}`
+	c.Await("the waiting attempt in the metric", func() bool { return c.Metric(waiting) == 1 })
+	c.Config += "sandbox: {mode: pod}\nworkers: 1\n"
+	c.Edit = strings.NewReplacer(`address: "127.0.0.1:0"`, `address: ""`)
+	cmd := exec.Command(testrig.Program, "serve", "--config", c.File())
+	cmd.Env = append(os.Environ(), "KUBERNETES_SERVICE_HOST=10.96.0.1")
+	worker := c.launch(cmd)
+	c.to(front)
+	c.doneAtOnce(n)
+	if front.Started() != 0 || worker.Started() != 1 {
+		t.Errorf("the server started %d attempts and the worker %d, want 0 and 1", front.Started(), worker.Started())
+	}
+	if got := c.Metric(waiting); got != 0 {
+		t.Errorf("%s is %v after the attempt", waiting, got)
 	}
 }
