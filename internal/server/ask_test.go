@@ -33,7 +33,7 @@ func (r *rig) wantOneComment(n int, first string, more ...string) fakegithub.Com
 	r.T.Helper()
 	all := r.CommentsWith(n, first)
 	if len(all) != 1 {
-		r.T.Fatalf("%d comments say %q, want one: %+v", len(all), first, r.World.Comments(testrig.Repo, n))
+		r.T.Fatalf("%d comments contain %q, want one: %+v", len(all), first, r.World.Comments(testrig.Repo, n))
 	}
 	r.wantIn("the comment", all[0].Body, more...)
 	return all[0]

@@ -37,7 +37,7 @@ func (s *site) wantTexts(path string, want ...string) {
 	s.t.Logf("%s took %s", path, time.Since(began).Round(time.Millisecond))
 	for _, w := range want {
 		if !strings.Contains(page, w) {
-			s.t.Errorf("%s does not say %q", path, w)
+			s.t.Errorf("%s does not contain %q", path, w)
 		}
 	}
 }

@@ -134,9 +134,9 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	}
 	b := c.backend()
 	hosts := append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...)
-	walled := c.restrictNetwork(&spec, c.models.session.Load(), hosts, "network.agent")
+	endNetwork := c.restrictNetwork(&spec, c.models.session.Load(), hosts, "network.agent")
 	defer func() {
-		t := walled()
+		t := endNetwork()
 		c.Receipt.Sent += t.Sent
 		c.Receipt.Received += t.Received
 		for _, host := range t.Refused {

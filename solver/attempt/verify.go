@@ -179,14 +179,14 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	if err != nil {
 		return report, nil, err
 	}
-	walled := t.c.restrictNetwork(&spec, nil, prog.allow, prog.where)
+	endNetwork := t.c.restrictNetwork(&spec, nil, prog.allow, prog.where)
 	proc, err := t.c.Env.Sandbox.Start(run, spec)
 	if err != nil {
-		walled()
+		endNetwork()
 		return report, nil, cmp.Or(context.Cause(run), err)
 	}
 	report, err = agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.c.Env.Now})
-	if refused = walled().Refused; len(refused) > 0 && err == nil {
+	if refused = endNetwork().Refused; len(refused) > 0 && err == nil {
 		_, err = fmt.Fprintf(out, "[Pawl refused: %s; the operator can allow it in %s]\n", strings.Join(refused, ", "), prog.where)
 	}
 	return report, refused, cmp.Or(context.Cause(run), err)
