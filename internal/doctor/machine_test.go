@@ -24,6 +24,7 @@ func TestMachineFindings(t *testing.T) {
 		}, Failed, "sandbox", "sandbox.read_only: stat /none/agents", "correct the path or remove it"},
 		{"a pod that is none", func(c *clinic) { c.inPod("") }, Failed, "sandbox", "not in a Kubernetes pod", "set sandbox.mode to auto"},
 		{"a pod", func(c *clinic) { c.inPod("127.0.0.1") }, OK, "sandbox", "the pod is the sandbox", ""},
+		{"a pod's limits", func(c *clinic) { c.inPod("127.0.0.1") }, OK, "limits", "the pod's own limits also hold", ""},
 		{"a key in a pod", func(c *clinic) { c.inPod("127.0.0.1") }, Warning, "sandbox", "agents can read github.app.private_key_file", "${PAWL_PRIVATE_KEY}"},
 		{"a signing key in a pod", func(c *clinic) {
 			c.inPod("127.0.0.1")
