@@ -10,7 +10,7 @@
 // A Root, such as an unpacked image, replaces the host's files. A host's program runs inside if the root has a loader
 // and new enough libraries.
 //
-// Mode None starts ordinary processes of the same user, for trusted agents only. The environment gets one more
+// Mode None starts ordinary processes of the same user, for trusted agents or in a pod. The environment gets one more
 // variable (Marker). Pawl ends the process group, descendants, and processes with the marker. It misses a process that
 // cleared its environment, left its session and outlived its parents, unless a control group limits it (Limit).
 //
