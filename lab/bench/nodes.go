@@ -63,6 +63,7 @@ func measureNodes(ctx context.Context, bin, dir string) (rows []row, notes []str
 	if err := f.real(ctx, bin, dir); err != nil {
 		return nil, nil, err
 	}
+	ctx, f.end = context.WithCancel(ctx)
 	if err := f.open(ctx); err != nil {
 		return nil, nil, errors.Join(err, f.close())
 	}
@@ -187,7 +188,6 @@ func (f *fleet) open(ctx context.Context) error {
 	if _, err := f.meter.ExecContext(ctx, "VACUUM ANALYZE"); err != nil {
 		return err
 	}
-	ctx, f.end = context.WithCancel(ctx)
 	for i := range simNodes {
 		n := &simNode{fleet: f, name: fmt.Sprint("node-", i), self: policy.Node{Agents: true, Folder: fmt.Sprint("folder-", i)}}
 		var err error
@@ -209,9 +209,7 @@ func (f *fleet) open(ctx context.Context) error {
 }
 
 func (f *fleet) close() (err error) {
-	if f.end != nil {
-		f.end()
-	}
+	f.end()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var stops sync.WaitGroup

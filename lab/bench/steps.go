@@ -42,18 +42,21 @@ func measureSteps(ctx context.Context, bin, dir string) (rows []row, notes []str
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	rates := map[int][]float64{}
+	rates, costs := map[int][]float64{}, map[int][]float64{}
 	for range stepRounds {
 		for nodes := 1; nodes <= 3; nodes++ {
-			rate, err := r.steps(ctx, nodes)
+			rate, cost, err := r.steps(ctx, pg, nodes)
 			if err != nil {
 				return nil, nil, err
 			}
 			rates[nodes] = append(rates[nodes], rate)
+			costs[nodes] = append(costs[nodes], cost)
 		}
 	}
 	for nodes := 1; nodes <= 3; nodes++ {
-		rows = append(rows, row{what: fmt.Sprintf("steps/s, PostgreSQL, nodes: %d", nodes), measured: minMedianMax(rates[nodes], "%.0f")})
+		rows = append(rows,
+			row{what: fmt.Sprintf("steps/s, PostgreSQL, nodes: %d", nodes), measured: minMedianMax(rates[nodes], "%.0f")},
+			row{what: "processor time of a step, PostgreSQL and nodes", measured: minMedianMax(costs[nodes], "%.2f") + " ms"})
 	}
 	return rows, nil, nil
 }
@@ -89,9 +92,9 @@ func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) error
 	return r.UseDatabase(dsn)
 }
 
-// steps wakes all threads, with a number of nodes, and returns the steps per second between the commit of the wake-ups and
-// the end of the last step.
-func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) {
+// steps wakes all threads, with a number of nodes. It returns the steps per second between the commit of the wake-ups and
+// the end of the last step, and the milliseconds of processor time for each step, which other programs disturb less.
+func (r *bench) steps(ctx context.Context, pg *postgres, nodes int) (rate, cost float64, err error) {
 	var all []*bench
 	defer func() {
 		for _, n := range all {
@@ -101,16 +104,24 @@ func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) 
 	for n := range nodes {
 		node := r.node()
 		if node.Addr, err = rig.FreeAddress(); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if err := node.nodeConfig(n, r.Addr); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if _, err := node.Start(ctx); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		all = append(all, node)
 	}
+	used := func() (sum time.Duration) {
+		sum = familyTime(pg.Server.Process.Pid)
+		for _, n := range all {
+			sum += cpuTime(n.Server.Process.Pid)
+		}
+		return sum
+	}
+	before := used()
 	err = r.withStore(ctx, func(db *store.Store) error {
 		err := inTx(ctx, db.DB(), func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE threads SET queued_at = $1 WHERE number > $2", time.Now().UnixMicro(), firstWaiter)
@@ -130,7 +141,8 @@ func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) 
 		rate = steppedThreads / time.Since(began).Seconds()
 		return err
 	})
-	return rate, err
+	cost = float64((used() - before).Microseconds()) / 1000 / steppedThreads
+	return rate, cost, err
 }
 
 func (r *bench) nodeConfig(n int, addr string) error {
