@@ -186,7 +186,9 @@ func (q *Queue) slots(ctx context.Context, free *semaphore.Weighted, due bool) (
 	if free.Acquire(ctx, 1) != nil {
 		return 0
 	}
-	for n = 1; n < most && free.TryAcquire(1); n++ {
+	n = 1
+	for n < most && free.TryAcquire(1) {
+		n++
 	}
 	return n
 }
