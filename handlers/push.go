@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Push logs a push for its branch's thread, for /pawl why. On other branches the base of Pawl's pull requests may
-// have moved; on the default branch the push may revert Pawl's work. A changed repository configuration is checked.
+// Push logs a push for its branch's thread, for /pawl why. A push to another branch may move a pull request's base; a
+// push to the default branch may revert Pawl's work. A changed repository configuration is checked.
 type Push struct{ handler }
 
 func push(p *payload) (all []Activity) {
@@ -35,7 +35,7 @@ func push(p *payload) (all []Activity) {
 }
 
 // decide wakes the threads of open pull requests whose base has moved, if they are Pawl's own or watched. It wakes a
-// thread once per policy.update_every.
+// thread at most once per policy.update_every.
 func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	every := h.Solver.Env.Current().Policy.UpdateEvery
 	if every <= 0 {
@@ -91,7 +91,7 @@ func (h *Handlers) followed(ctx context.Context, repo forge.Repo, p forge.Pull, 
 	if err != nil {
 		return t, false, err
 	}
-	if _, own := issueOfBranch(p.Head.Ref); own && t.Number != p.Number { // a log names the pull request as Pawl's
+	if _, own := issueOfBranch(p.Head.Ref); own && t.Number != p.Number { // it resolves to its issue's thread
 		return t, true, nil
 	}
 	if !slices.Contains(known, t) {

@@ -71,7 +71,7 @@ func (c Cooldown) After(old Cooldown) Cooldown {
 // Holds reports whether the cooldown is active.
 func (c Cooldown) Holds(now time.Time) bool { return c.Class == Runaway || now.Before(c.Until) }
 
-// Edits counts an agent's edit operations, distinct files, edits of the most edited path, and signs of circles. Logs
+// Edits counts an agent's edit operations, distinct files, edits of the most edited path, and signs of circling. Logs
 // of older versions have only the first four.
 type Edits struct {
 	Operations    int    `json:"operations"`
@@ -116,14 +116,14 @@ const (
 	LoopChecks   = "unchanging_check" // a call with the same result after different edits
 )
 
-// Loop is one sign of circles.
+// Loop is one sign of circling.
 type Loop struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
 	What  string `json:"what,omitempty"` // the file or the call
 }
 
-// Loops lists the signs of circles, even if the attempt is not an edit loop.
+// Loops lists the signs of circling, even if the attempt is not an edit loop.
 func (l SeverityLimits) Loops(e Edits) []Loop {
 	all := []Loop{}
 	add := func(kind string, count, least int, what string) {

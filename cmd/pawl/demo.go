@@ -105,7 +105,7 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	}
 	cfg.Database.Path, cfg.DataDir = filepath.Join(dir, "pawl.db"), dir
 	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
-		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)
+		d.say("Note: no sandbox here; the agent runs as you (%v).\n", err)
 		cfg.Sandbox.Mode = config.SandboxNone
 	} else if _, err := server.OpenSandbox(ctx, cfg.Sandbox, ""); err != nil {
 		d.say("Note: the agent has this machine's network access (%v).\n", err)
@@ -195,7 +195,7 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 		if err != nil {
 			return err
 		}
-		d.say("\nThe pages stay open. This link signs one browser in, within 5 minutes: %s\nPress Ctrl-C to end.", link)
+		d.say("\nThe pages stay open. This link signs one browser in and expires in 5 minutes: %s\nPress Ctrl-C to end.", link)
 		<-ctx.Done()
 	}
 	if d.bad > 0 {
@@ -242,8 +242,9 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	return pulls[0].Number, nil
 }
 
-// incident is the second act. The agent hits its usage limit repeatedly. Each round touches the issue without changing
-// its description, and adds a comment by the agent under the user's login. Every third round also adds a comment that the user wrote.
+// incident is the second act. The agent hits its usage limit repeatedly. Each round touches the pull request without
+// changing its description, and adds a comment by the agent under the user's login. Every third round also adds a
+// comment that the user wrote.
 func (d *show) incident(ctx context.Context, pull int) error {
 	d.say("\nAct 2: the incident, %d rounds", demoRounds)
 	for round := range demoRounds {
@@ -264,7 +265,7 @@ func (d *show) incident(ctx context.Context, pull int) error {
 		return err
 	}
 	calls := len(v.Attempts) - 1
-	d.expect(calls == 3, "%d rounds of events led to %d calls of the agent, then the breaker opened", demoRounds, calls)
+	d.expect(calls == 3, "%d rounds of events led to %d agent calls, then the breaker opened", demoRounds, calls)
 	d.expect(v.State == checkrun.Stopped && v.Rule == policy.RuleLimitBreaker, "the run is %s (%s): %s", v.State, v.Rule, v.Reasons)
 	d.expect(len(d.world.Pulls(demoRepo)) == 1 && d.statusComments() == 1, "still one pull request and one status comment")
 	comments := d.world.Comments(demoRepo, pull)

@@ -93,7 +93,7 @@ func TestPawlRunWorksOnANewBranchAndLeavesTheFolderAlone(t *testing.T) {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, stderr)
 	}
 	if r.State != "done" || len(r.Attempts) != 1 || !r.Attempts[0].Pushed || !r.Attempts[0].Verify[0].Passed || !strings.HasPrefix(r.Branch, "pawl/run-") {
-		t.Errorf("receipts %+v, want done after one verified attempt on a new branch", r)
+		t.Errorf("result %+v, want done after one verified attempt on a new branch", r)
 	}
 	if got := l.git("log", "-1", "--format=%s", r.Branch); got != "Add a second line to a.txt.\n" {
 		t.Errorf("the commit's subject is %q", got)
@@ -261,7 +261,7 @@ func (l *folder) start(args ...string) *started {
 	return s
 }
 
-// interrupt sends the signal of Ctrl-C.
+// interrupt sends SIGINT, as Ctrl-C does.
 func (s *started) interrupt() {
 	s.l.t.Helper()
 	if err := s.Process.Signal(os.Interrupt); err != nil {
@@ -275,7 +275,7 @@ func (s *started) ends() int {
 	return s.ProcessState.ExitCode()
 }
 
-// stderr returns the standard error so far.
+// stderr returns the standard error output so far.
 func (s *started) stderr() string {
 	text, _ := os.ReadFile(filepath.Join(s.l.dir, "stderr"))
 	return string(text)
@@ -320,7 +320,7 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	for name, c := range map[string]struct {
 		script   string
 		args     []string
-		at, when string // the file to watch, and its text at which to interrupt
+		at, when string // the file to watch, and the text that triggers the interrupt
 		twice    bool
 		kept     bool
 		want     string

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// Users comment on a pull request before Pawl gets GitHub's answer with its number, and Pawl is killed before that answer.
+// Pawl is killed before GitHub answers with the new pull request's number. By then users have commented on it.
 func TestEarlyPullRequestCommentsAreHandled(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)

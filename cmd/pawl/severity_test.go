@@ -54,7 +54,7 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 		t.Errorf("pawl status does not contain %q:\n%s", want, out)
 	}
 	if _, page := r.Get("/accounts"); !strings.Contains(page, "it is in cooldown until a user comments /pawl resume") {
-		t.Errorf("the page of accounts does not report that a user must end the cooldown:\n%s", page)
+		t.Errorf("the accounts page does not report that a user must end the cooldown:\n%s", page)
 	}
 	decided := func() (n int) {
 		for _, e := range r.Events(last) {
@@ -68,7 +68,7 @@ func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	comment(last, "/pawl solve it in another way")
 	r.Await("the next decision", func() bool { return decided() > before })
 	if n := len(r.State(last).Attempts); n != 1 || r.Thread(testrig.ThreadName(last)).Rule != "runaway" {
-		t.Fatalf("%d attempts after /pawl solve, want still one", n)
+		t.Fatalf("%d attempts after /pawl solve, want 1", n)
 	}
 	comment(last, "/pawl resume")
 	loops(last, 2)

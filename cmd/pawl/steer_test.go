@@ -25,7 +25,7 @@ func TestSteerReachesTheAgentOnAnotherNode(t *testing.T) {
 	c.Touch("call-1")
 	c.doneAtOnce(n)
 	if got := working.Started(); got != 1 || c.Calls() != 2 {
-		t.Errorf("%d attempts at the first node and %d calls of the agent, want 1 and 2", got, c.Calls())
+		t.Errorf("%d attempts on the first node and %d calls of the agent, want 1 and 2", got, c.Calls())
 	}
 	if args := c.Left("args-2"); !strings.Contains(args, "resume "+testrig.Session) || !strings.Contains(c.Left("prompt-2"), "use the other way") {
 		t.Errorf("the second call is %q with the prompt %q", args, c.Left("prompt-2"))

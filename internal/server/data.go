@@ -65,10 +65,10 @@ func claimData(ctx context.Context, root string) (*dataFolder, error) {
 			return &dataFolder{root: root, dir: own, lock: lock, place: string(id) + ":" + own}, err
 		}
 		if !errors.Is(err, wait.ErrLocked) {
-			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there, and the file system to lock)", err)
+			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there, and the file system must support locks)", err)
 		}
 	}
-	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this server another one", maxNodes, root)
+	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this server another folder", maxNodes, root)
 }
 
 // abandoned locks each unused folder and calls f.

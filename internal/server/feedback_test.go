@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// judged returns the verdicts on a thread's remarks in order, without Pawl's own.
+// judged returns the verdicts on a thread's remarks in order, except on Pawl's own remarks.
 func (r *rig) judged(n int) []string {
 	r.T.Helper()
 	return handlerstest.Verdicts(r.State(n))
@@ -85,7 +85,7 @@ func (r *rig) wantNoneIn(what, text string, all ...string) {
 	}
 }
 
-// The published attack: after a privileged user saw and requested one text, it is replaced before the agent reads it.
+// The published attack: a privileged user requests work on a text, which is replaced before the agent reads it.
 func TestPromptUsesThePayloadsText(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -134,7 +134,7 @@ func TestBridgedCopiesStartNothing(t *testing.T) {
 	r.play(n, scenes)
 }
 
-// Otherwise an agent could print a user's stop in advance, so that the stop counts as the agent's own text.
+// An agent must not disarm a user's stop by printing it in advance, as if the stop were the agent's own text.
 func TestStopCountsAlthoughTheAgentPrintedIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

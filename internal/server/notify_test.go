@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// At its start the server reports to a chat what needs an operator; the log has the pull request's address.
+// At startup the server reports to a chat what needs an operator. The log has the pull request's URL.
 func TestChatAlerts(t *testing.T) {
 	t.Parallel()
 	chat := testrig.NewChat(t)
@@ -52,8 +52,8 @@ func TestChatAlerts(t *testing.T) {
 	})
 }
 
-// Consecutive limits open the account's breaker, use up the daily limit and count as failures. The test writes causes that
-// take long into the database while no server runs.
+// Consecutive limits open the account's breaker, use up the daily limit and count as failures. While no server runs,
+// the test writes the causes that would take hours into the database.
 func TestChatAlertsCoverEveryCause(t *testing.T) {
 	t.Parallel()
 	chat := testrig.NewChat(t)
@@ -86,7 +86,7 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 	r.Must(db.UpdateShared(t.Context(), "notify", func(_ time.Time, old []byte) []byte {
 		var stored map[string]any
 		if err := json.Unmarshal(old, &stored); err != nil || stored["unsolved"] != 4.0 {
-			t.Errorf("counted for a day without success: %s, %v; want 4 attempts", old, err)
+			t.Errorf("stored state %s, %v; want 4 unsolved attempts", old, err)
 		}
 		stored["solved"] = now.Add(-25 * time.Hour)
 		next, err := json.Marshal(stored)
@@ -106,7 +106,7 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 	change("UPDATE threads SET queued_at = ? WHERE number = ?", now.Add(-20*time.Minute).UnixMicro(), n)
 	change(fmt.Sprintf("CREATE TRIGGER held BEFORE UPDATE ON threads WHEN OLD.number = %d BEGIN SELECT RAISE(IGNORE); END", n)) // no node can claim it
 
-	r.Clock.Pass(time.Minute) // the interval of looks has passed
+	r.Clock.Pass(time.Minute) // the next check is due
 	r.Start()
 	for _, want := range []string{
 		"100 % of the 24-hour limit of attempts is used: 4 of 4 attempts (0 left)",

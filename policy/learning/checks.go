@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The unavailable share, and degraded's number and days, were given; other numbers are our choice.
+// unavailableOf, degradedAbove and degradedFor are requirements; the other numbers are our choice.
 const (
-	// floorGrade is the highest grade that means "worthless". Edit loops grade up to 0.08; no source that Pawl
+	// floorGrade is the highest grade that means "worthless". Edit loops get at most 0.08; no source that Pawl
 	// computes goes this low without cause.
 	floorGrade  = 0.1
 	topGrade    = 0.95 // the lowest grade that means "flawless"
@@ -17,12 +17,12 @@ const (
 	// minTranscript is the smallest plausible transcript of an attempt with a change, in bytes. The shortest recorded
 	// one has 849.
 	minTranscript = 512
-	// More than 1/unavailableOf failures within a day are too many, from minAsked questions on.
+	// A source is unavailable if more than 1/unavailableOf of at least minAsked questions in a day failed.
 	unavailableOf = 5
 	minAsked      = 10
 	degradedAbove = 2
 	degradedFor   = 7 * 24 * time.Hour
-	// maxFloors limits the floor grades that decide whether a source's floor grades count.
+	// maxFloors is how many of a source's last floor grades decide whether its floor grades count.
 	maxFloors = 20
 )
 
@@ -52,7 +52,7 @@ func (c *checks) run() {
 	c.decide()
 }
 
-// charge records a violation. The source's value does not count in this row.
+// charge records a violation. The caller excludes the source's value from this row.
 func (c *checks) charge(r *checkedRow, v Violation) {
 	v.Attempt = r.ID
 	if v.At.Before(r.At) {
@@ -96,8 +96,8 @@ func (c *checks) unfounded(r *checkedRow, p int) {
 	c.charge(r, Violation{Source: s.Source, Check: TopWithoutChange, Reason: why})
 }
 
-// floor accepts a floor grade unless others contradicted the source's last ones more often than they confirmed them.
-// An attempt's own acts, such as a push, are not evidence.
+// floor accepts a floor grade unless others contradicted the source's last floor grades more often than they confirmed
+// them. An attempt's own acts, such as a push, are not evidence.
 func (c *checks) floor(r *checkedRow, p int) {
 	others, what, since := r.others(p)
 	if others != nil {
@@ -128,8 +128,8 @@ func (c *checks) floor(r *checkedRow, p int) {
 	})
 }
 
-// others returns the value of independent sources: people, else the verifier and other checks if they agree; nil
-// without a value. since is when it was known; zero for the attempt's end.
+// others returns the value from independent sources: people, else the verifier and CI if they agree; nil if there is
+// none. since is when the value became known; zero means the attempt's end.
 func (r *checkedRow) others(p int) (value *float64, what string, since time.Time) {
 	if p > 0 && r.believed(0) {
 		word := r.set[0]
@@ -140,7 +140,7 @@ func (r *checkedRow) others(p int) (value *float64, what string, since time.Time
 	case verifier == nil && checks == nil:
 		return nil, "", time.Time{}
 	case verifier == nil:
-		return &checks.Value, "the checks of others passed", checks.At
+		return &checks.Value, "other apps' checks passed", checks.At
 	case checks != nil && (verifier.Value < failedBelow) != (checks.Value < failedBelow):
 		return nil, "", time.Time{}
 	}
@@ -155,7 +155,7 @@ func (r *checkedRow) opinion(of, p int) *Signal {
 	return r.set[of]
 }
 
-// transcript checks that a row's transcript is complete. Otherwise the sources that read it, and the judge, do not
+// transcript checks that a row's transcript is not a stub. Otherwise the sources that read it, and the judge, do not
 // count.
 func (c *checks) transcript(r *checkedRow) {
 	t := r.Facts.Transcript
@@ -165,7 +165,7 @@ func (c *checks) transcript(r *checkedRow) {
 	if t.Bytes >= minTranscript {
 		return
 	}
-	why := fmt.Sprintf("the transcript is a stub of %d bytes; attempts that change something have more than %d", t.Bytes, minTranscript)
+	why := fmt.Sprintf("the transcript is a stub of %d bytes; attempts that change something have at least %d", t.Bytes, minTranscript)
 	for p, s := range r.set {
 		source := sources[p].name
 		var charged bool
