@@ -12,11 +12,11 @@ import (
 )
 
 // codex begins and codexEnds ends a script that prints Codex's stream. "change PATH" reports a changed file without its
-// content, as Codex does.
+// content, as Codex does. pace is the seconds between two events.
 const (
-	codex = `n=0
-change() { n=$((n+1)); printf '{"type":"item.completed","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"completed"}}\n' $n "$PWD" "$1"; sleep 0.01; }
-command() { n=$((n+1)); printf '{"type":"item.completed","item":{"id":"i%d","type":"command_execution","command":"%s","aggregated_output":"","exit_code":0,"status":"completed"}}\n' $n "$1"; sleep 0.01; }
+	codex = `n=0 pace=0.01
+change() { n=$((n+1)); printf '{"type":"item.completed","item":{"id":"i%d","type":"file_change","changes":[{"path":"%s/%s","kind":"update"}],"status":"completed"}}\n' $n "$PWD" "$1"; sleep $pace; }
+command() { n=$((n+1)); printf '{"type":"item.completed","item":{"id":"i%d","type":"command_execution","command":"%s","aggregated_output":"","exit_code":0,"status":"completed"}}\n' $n "$1"; sleep $pace; }
 printf '{"type":"thread.started","thread_id":"0199"}\n{"type":"turn.started"}\n'
 echo kept > work.txt
 `
@@ -28,13 +28,14 @@ echo kept > work.txt
 func TestLoopMonitorReadsNamedFiles(t *testing.T) {
 	t.Parallel()
 	const fiveFiles = `for i in $(seq 1 %d); do for f in 1 2 3 4 5; do echo "value: $((i%%2))" > f$f.txt; change f$f.txt; done; done`
+	// A slow pace: Pawl must see the file between two commands, also on a busy machine.
 	for _, c := range []struct {
 		name, verify, work string
 		ending             policy.Ending
 		class              policy.Class
 	}{
-		{"sed -i back and forth", "", `[ -s f.txt ] || echo 'value: 9' > f.txt; for i in $(seq 1 300); do sed -i "s/.*/value: $((i%2))/" f.txt; command 'sed -i s/value/x/ f.txt'; done`, policy.Killed, policy.Severe},
-		{"through the shell", "", `for i in $(seq 1 300); do echo "value: $((i%2))" > f.txt; command 'echo value > f.txt'; done`, policy.Killed, policy.Severe},
+		{"sed -i back and forth", "", `pace=0.1; [ -s f.txt ] || echo 'value: 9' > f.txt; for i in $(seq 1 300); do sed -i "s/.*/value: $((i%2))/" f.txt; command 'sed -i s/value/x/ f.txt'; done`, policy.Killed, policy.Severe},
+		{"through the shell", "", `pace=0.1; for i in $(seq 1 300); do echo "value: $((i%2))" > f.txt; command 'echo value > f.txt'; done`, policy.Killed, policy.Severe},
 		{"a loop whose work fails", "false", fmt.Sprintf(fiveFiles, 13), policy.Completed, policy.Moderate},
 		{"a loop whose work is verified", "true", fmt.Sprintf(fiveFiles, 13), policy.Completed, policy.None},
 		{"steady work on one file", "", "for i in $(seq 1 60); do echo line $i >> f.txt; change f.txt; done", policy.Completed, policy.None},
