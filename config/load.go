@@ -305,7 +305,8 @@ func (c *Server) Secrets() map[string]Secret {
 		switch v.Kind() {
 		case reflect.Struct:
 			for field, value := range v.Fields() {
-				if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); field.IsExported() {
+				derived := field.Type == reflect.TypeFor[Relay]() // its token is gateway.token
+				if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); field.IsExported() && !derived {
 					look(at+"."+key, value)
 				}
 			}

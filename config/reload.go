@@ -18,12 +18,15 @@ var reloadedKeys = []string{"sandbox.read_only"}
 // Reloaded returns c's configuration after its file changed to next.
 func (c *Server) Reloaded(next Server) *Server {
 	was, is := reflect.ValueOf(*c), reflect.ValueOf(&next).Elem()
-	readOnly := next.Sandbox.ReadOnly
+	readOnly, moved := next.Sandbox.ReadOnly, c.Gateway.URL != next.Gateway.URL
 	_, index := fields(is.Type())
 	for _, key := range StartKeys() {
 		is.FieldByIndex(index[key]).Set(was.FieldByIndex(index[key]))
 	}
 	next.Sandbox.ReadOnly = readOnly
+	if moved { // the new providers have no keys, or need them, until the restart
+		next.Providers = c.Providers
+	}
 	next.Providers = slices.Clone(next.Providers)
 	next.relay()
 	return &next

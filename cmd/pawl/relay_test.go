@@ -1,52 +1,21 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/testcert"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 )
 
 const workerToken = "token-of-the-worker-node"
-
-// certificate writes a self-signed certificate for 127.0.0.1 and its key.
-func (c *cluster) certificate() (certFile, keyFile string) {
-	c.T.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	c.Must(err)
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.Add(time.Hour),
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	c.Must(err)
-	private, err := x509.MarshalECPrivateKey(key)
-	c.Must(err)
-	certFile, keyFile = filepath.Join(c.Dir, "tls.crt"), filepath.Join(c.Dir, "tls.key")
-	c.Must(os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600))
-	c.Must(os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600))
-	return certFile, keyFile
-}
 
 var relayAddress = regexp.MustCompile(`"address":"([^"]+)"[^\n]*"relays model calls of other servers"`)
 
@@ -62,7 +31,7 @@ func TestWorkerCallsModelsWithoutTheKey(t *testing.T) {
 	-d '{"model":"mock-model","input":"What is 6 times 7?"}' >> "$CTRL/answers"
 echo line >> a.txt
 `, "provider: fake, model: mock-model")
-	certFile, keyFile := c.certificate()
+	certFile, keyFile := testcert.Write(t, c.Dir)
 	base := c.Config
 	c.Config += fmt.Sprintf(`workers: 0
 providers: [{name: fake, protocol: openai, base_url: %q, key: %q}]

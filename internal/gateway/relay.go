@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -10,20 +11,29 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
 // Relay returns a handler for other nodes' model calls at /PROVIDER/PATH. It adds the provider's key. The nodes count
 // tokens and enforce limits, so the relay reads neither requests nor answers. providers returns the current ones.
 func (g *Gateway) Relay(nodes []config.GatewayNode, providers func() *config.Server) http.Handler {
+	refused := g.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		// net/http reads a refused request to its end. Connections use the machine's clock.
+		_ = rc.SetReadDeadline(time.Now().Add(headerTime))
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 		p, known := providers().Provider(name)
 		node, allowed := nodeOf(r, nodes)
 		if !allowed {
-			g.Log.Warn().Str("from", r.RemoteAddr).Str("provider", p.Name).Msg("refused a model call with an unknown token")
+			w.Header().Set("Connection", "close")
+			refused.Warn().Str("from", r.RemoteAddr).Str("provider", p.Name).Msg("refused a model call with an unknown token")
 			refuse(p.Protocol, http.StatusUnauthorized, "the gateway does not know this token; correct gateway.token, or gateway.nodes on the gateway").write(w)
 			return
 		}
@@ -32,7 +42,12 @@ func (g *Gateway) Relay(nodes []config.GatewayNode, providers func() *config.Ser
 			refuse(p.Protocol, http.StatusNotFound, fmt.Sprintf("the gateway has no %s %s for agents", r.Method, r.URL.Path)).write(w)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+		_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+		if no := call.readBody(w); no != nil {
+			no.write(w)
+			return
+		}
+		_ = rc.SetReadDeadline(time.Time{})
 		call.serve(w)
 	})
 }
@@ -56,6 +71,20 @@ type relayed struct {
 	provider config.Provider
 	in       *http.Request
 	route    route
+	body     []byte
+}
+
+// readBody reads the whole body, so that the call can be sent again after a closed idle connection.
+func (c *relayed) readBody(w http.ResponseWriter) *refusal {
+	body, err := io.ReadAll(http.MaxBytesReader(w, c.in.Body, maxRequest))
+	if err == nil {
+		c.body = body
+		return nil
+	}
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return refuse(c.provider.Protocol, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d MiB", maxRequest>>20))
+	}
+	return refuse(c.provider.Protocol, http.StatusBadRequest, "the body ended early")
 }
 
 // find sets the route of a path below the provider's URL. It returns false for what a node never calls.
@@ -89,6 +118,7 @@ func (c *relayed) serve(w http.ResponseWriter) {
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL, r.Out.Host, r.Out.Header = target, "", outbound(c.in.Header, c.provider)
+			r.Out.TransferEncoding, r.Out.Trailer = nil, nil
 		},
 		Transport:     roundTrip(c.send),
 		ErrorHandler:  c.failed,
@@ -98,30 +128,54 @@ func (c *relayed) serve(w http.ResponseWriter) {
 	proxy.ServeHTTP(w, c.in)
 }
 
-// send calls the provider. Like call.send it drops provisional answers, other headers and the key.
+// send calls the provider. Like call.exchange it passes on allowed headers only, and masks the key.
 func (c *relayed) send(out *http.Request) (*http.Response, error) {
-	resp, err := c.gateway.Transport.RoundTrip(out.WithContext(c.in.Context()))
+	out = out.WithContext(c.in.Context()) // ReverseProxy's would forward provisional answers
+	out.ContentLength = int64(len(c.body))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	out.Body, _ = out.GetBody()
+	if len(c.body) == 0 {
+		out.Body = http.NoBody
+	}
+	resp, err := c.gateway.Transport.RoundTrip(out)
+	if err == nil {
+		err = final(resp)
+	}
+	if err == nil {
+		err = plainBody(resp)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := plainBody(resp); err != nil {
-		return nil, err
-	}
+	c.gateway.Log.Debug().Str("node", c.node).Str("provider", c.provider.Name).Int("status", resp.StatusCode).Msg("relayed a model call")
 	key := c.provider.Key.Reveal()
-	resp.Header = inbound(resp.Header, key)
-	resp.Body = bodyOf(secret.MaskReader(resp.Body, key), resp.Body)
-	return resp, nil
+	return &http.Response{
+		StatusCode: resp.StatusCode,
+		Header:     inbound(resp.Header, key),
+		Body:       bodyOf(secret.MaskReader(resp.Body, key), resp.Body),
+	}, nil
+}
+
+// unreachableHeader marks the relay's own answers for an unreachable provider. Providers cannot set it.
+const unreachableHeader = "Pawl-Unreachable"
+
+// relayError returns the error of an answer that says that the relay could not reach the provider. It then closes the
+// answer.
+func relayError(resp *http.Response) error {
+	message := resp.Header.Get(unreachableHeader)
+	if message == "" {
+		return nil
+	}
+	resp.Body.Close()
+	return errors.New("the gateway reports: " + message)
 }
 
 func (c *relayed) failed(w http.ResponseWriter, out *http.Request, err error) {
 	if errors.Is(out.Context().Err(), context.Canceled) { // the node left
 		return
 	}
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		refuse(c.provider.Protocol, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d MiB", maxRequest>>20)).write(w)
-		return
-	}
 	message := secret.Mask(err.Error(), c.provider.Key.Reveal())
 	c.gateway.Log.Warn().Str("node", c.node).Str("provider", c.provider.Name).Str("error", message).Msg("the provider cannot be reached")
+	w.Header().Set(unreachableHeader, render.Line(message, 300))
 	refuse(c.provider.Protocol, http.StatusBadGateway, "the gateway cannot reach the provider: "+message).write(w)
 }

@@ -3,10 +3,12 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -102,7 +104,7 @@ func TestNodesCallsGetTheKeyAtTheGateway(t *testing.T) {
 func TestNodeReadsAnswersOfTheGateway(t *testing.T) {
 	answer := `{"type":"message","role":"assistant","content":[{"type":"text","text":"` + testKey + nodeToken + `"}],"stop_reason":"end_turn","usage":{"input_tokens":7,"output_tokens":3}}`
 	p := newProvider(t,
-		plain(200, answer, "Anthropic-Ratelimit-Unified-5h-Utilization", "0.92", "Set-Cookie", "a=b"),
+		plain(200, answer, "Anthropic-Ratelimit-Unified-5h-Utilization", "0.92", "Set-Cookie", "a=b", "Ratelimit-Reset", "60"),
 		plain(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`),
 	)
 	var windows []policy.Window
@@ -112,6 +114,9 @@ func TestNodeReadsAnswersOfTheGateway(t *testing.T) {
 	resp, body := s.post(t, "/v1/messages", `{"model":"m","messages":[{"role":"user","content":"x"}]}`)
 	if strings.Contains(body, testKey) || strings.Contains(body, nodeToken) || resp.Header.Get("Set-Cookie") != "" {
 		t.Errorf("a secret passed: %s %v", body, resp.Header)
+	}
+	if got := resp.Header.Get("Ratelimit-Reset"); got != "60" {
+		t.Errorf("Ratelimit-Reset is %q, want 60", got)
 	}
 	if u := s.Usage(); u.Tokens.Input != 7 || u.Tokens.Output != 3 {
 		t.Errorf("counted %+v, want 7 and 3 tokens", u)
@@ -215,9 +220,28 @@ func TestGatewayServesOnlyModelCallsOfItsNodes(t *testing.T) {
 func TestGatewayReportsAnUnreachableProvider(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
-	s := openOverRelay(t, OpenAI, closed.URL, nil)
-	if resp, body := s.post(t, "/v1/responses", `{}`); resp.StatusCode != 502 || !strings.Contains(body, "the gateway cannot reach the provider") {
-		t.Errorf("%d %s", resp.StatusCode, body)
+	redirects := newProvider(t, plain(307, ``, "Location", "/elsewhere"))
+	early := newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 099 Early\r\nContent-Length: 0\r\n\r\n")
+		conn.Close()
+	})
+	for base, want := range map[string]string{closed.URL: "refused", redirects.URL: "it redirects (307)", early.URL: "status 099"} {
+		s := openOverRelay(t, OpenAI, base, nil)
+		resp, body := s.post(t, "/v1/responses", `{}`)
+		if resp.StatusCode != 502 || !strings.Contains(body, "the gateway reports: ") || !strings.Contains(body, want) {
+			t.Errorf("%d %s, want %q", resp.StatusCode, body, want)
+		}
+		if last := s.Usage().Last; last.Ending != policy.Disconnected {
+			t.Errorf("the last call ended %+v, want disconnected", last)
+		}
+		if len(s.limits) > 0 {
+			t.Errorf("an unreachable provider is the limit %+v", <-s.limits)
+		}
 	}
 	p := newProvider(t, plain(200, `{}`))
 	onNode, transport := relayTo(t, config.Provider{Name: "p", Protocol: OpenAI, BaseURL: p.URL, Key: config.NewSecret(testKey)})
@@ -253,5 +277,51 @@ func TestNodeListsModelsThroughTheGateway(t *testing.T) {
 		if got := p.requests()[0]; got.path != want.path || got.query != want.query {
 			t.Errorf("%s: the provider saw %s?%s", protocol, got.path, got.query)
 		}
+	}
+}
+
+func TestTrailersDoNotPassTheGateway(t *testing.T) {
+	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "X-Request-Id")
+		io.WriteString(w, "{}")
+		w.Header().Set("X-Request-Id", testKey)
+	})
+	onNode, transport := relayTo(t, config.Provider{Name: "p", Protocol: OpenAI, BaseURL: p.URL, Key: config.NewSecret(testKey)})
+	r, err := http.NewRequestWithContext(t.Context(), "POST", onNode.Relay.URL+"/responses", strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+nodeToken)
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "{}" {
+		t.Errorf("%q, %v", body, err)
+	}
+	if len(resp.Trailer) > 0 {
+		t.Errorf("the node got the trailers %v", resp.Trailer)
+	}
+}
+
+// A client without a token sends no body, although it announces one. Its connection ends after headerTime.
+func TestUnknownClientCannotKeepAConnection(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, plain(200, `{}`))
+	onNode, transport := relayTo(t, config.Provider{Name: "p", Protocol: OpenAI, BaseURL: p.URL, Key: config.NewSecret(testKey)})
+	u, err := url.Parse(onNode.Relay.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := transport.(*http.Transport).TLSClientConfig.RootCAs
+	conn, err := tls.Dial("tcp", u.Host, &tls.Config{RootCAs: trusted, ServerName: "example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "POST /p/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
+	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "401 Unauthorized") {
+		t.Errorf("%q, %v; want 401 and the end of the connection", answer, err)
 	}
 }

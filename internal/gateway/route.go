@@ -94,7 +94,7 @@ var responseHeaders = map[string]bool{
 }
 
 // responsePrefixes match headers about limits.
-var responsePrefixes = []string{"X-Ratelimit-", "Anthropic-Ratelimit-", "X-Codex-"}
+var responsePrefixes = []string{"X-Ratelimit-", "Ratelimit-", "Anthropic-Ratelimit-", "X-Codex-"}
 
 // tokensOf returns a request's tokens from the places that CLIs use.
 func tokensOf(r *http.Request) []string {

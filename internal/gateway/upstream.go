@@ -38,20 +38,17 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	if c.req.size >= largeRequest { // free the body: answers may take minutes, and only rung 1 sends it again
 		c.req.body, resp.Request = "", nil
 	}
+	if err := final(resp); err != nil {
+		return nil, err
+	}
 	answer := &http.Response{
 		StatusCode: resp.StatusCode,
 		Header:     inbound(resp.Header, c.grant.Provider.Credential().Reveal()),
 		Body:       resp.Body,
 	}
 	switch {
-	case resp.StatusCode < 200: // net/http passes these statuses on
-		resp.Body.Close()
-		return nil, fmt.Errorf("it answers with status %03d, which is not a final status", resp.StatusCode)
 	case resp.StatusCode >= 400:
 		answer.Body = c.refused(resp, answer.Header)
-	case resp.StatusCode >= 300:
-		resp.Body.Close()
-		return nil, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
 	case forms[c.route.kind].read == nil: // passes unread
 	case c.streams(resp) && c.guarded():
 		answer.Body = c.hold(ctx, c.newStream(resp), out)
@@ -61,6 +58,20 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 		answer.Body = &whole{call: c, ReadCloser: resp.Body}
 	}
 	return answer, nil
+}
+
+// final closes and refuses an answer that is provisional, which net/http would pass on, or that redirects.
+func final(resp *http.Response) (err error) {
+	switch {
+	case resp.StatusCode < 200:
+		err = fmt.Errorf("it answers with status %03d, which is not a final status", resp.StatusCode)
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		err = fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
+	default:
+		return nil
+	}
+	resp.Body.Close()
+	return err
 }
 
 func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
@@ -97,6 +108,9 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	}
 	c.change(func(u *Usage) { u.Requests++ })
 	resp, err := c.gateway.Transport.RoundTrip(out)
+	if err == nil && c.grant.Provider.Relay.URL != "" {
+		err = relayError(resp)
+	}
 	if err == nil {
 		err = plainBody(resp)
 	}

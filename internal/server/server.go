@@ -185,7 +185,13 @@ func (s *Server) serve(ctx context.Context) error {
 		close(s.solver.Env.Stopping)
 		drain, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 		drain, end := context.WithTimeout(drain, s.cfg.HTTP.Drain)
+		relayed := make(chan struct{})
+		go func() {
+			_ = s.relayHTTP.Shutdown(drain) // other servers' calls end as their own attempts do
+			close(relayed)
+		}()
 		_ = s.queue.Drain(drain) // the rest are handed over
+		<-relayed
 		end()
 		stop()
 	}
@@ -206,8 +212,8 @@ func (s *Server) serve(ctx context.Context) error {
 func (s *Server) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	answered := make(chan error, 3)
-	for _, s := range []*http.Server{s.http, s.pagesHTTP, s.relayHTTP} {
+	answered := make(chan error, 2)
+	for _, s := range []*http.Server{s.http, s.pagesHTTP} {
 		go func() {
 			err := s.Shutdown(ctx)
 			if err != nil {
@@ -216,7 +222,10 @@ func (s *Server) end(ctx context.Context) error {
 			answered <- err
 		}()
 	}
-	err := errors.Join(s.queue.Stop(ctx), <-answered, <-answered, <-answered)
+	err := errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
+	if s.relayHTTP.Shutdown(ctx) != nil { // a call may take minutes
+		err = errors.Join(err, s.relayHTTP.Close())
+	}
 	s.leave(ctx)
 	return err
 }

@@ -363,7 +363,7 @@ func usedByRepo(ctx context.Context, ask ask, since time.Time) ([]policy.RepoUse
 // send than to add.
 func usageOf(ctx context.Context, ask ask, repo string, installation int64, since time.Time) (policy.Usage, error) {
 	all, err := usedBy(ctx, ask,
-		"CASE WHEN repo = $2 THEN repo ELSE '' END",
+		"CASE WHEN repo = $2 THEN repo ELSE '*' END",
 		"CASE WHEN installation = $3 THEN installation ELSE -1 END",
 		micros(since), repo, installation)
 	return policy.UsageOf(all, repo, installation), err
