@@ -1,9 +1,12 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"strings"
 )
 
 // PodError is why sandbox.mode pod is refused.
@@ -16,10 +19,19 @@ func (e *PodError) Hint() string    { return e.do }
 // apiHost is the variable that the kubelet sets in every container, also with enableServiceLinks: false.
 const apiHost = "KUBERNETES_SERVICE_HOST"
 
-// serviceAccountTokens are the paths of Kubernetes' own tokens, and of those that clouds add.
-var serviceAccountTokens = []string{
-	"var/run/secrets/*/serviceaccount/token",
-	"var/run/secrets/azure/tokens/*",
+// tokenFolders hold Kubernetes' own tokens and those that clouds add. A part of the file's name identifies a token:
+// a folder serviceaccount also holds certificates and names.
+var tokenFolders = []struct{ pattern, part string }{
+	{"var/run/secrets/*/serviceaccount", "token"},
+	{"var/run/secrets/*/tokens", ""},
+	{"var/run/secrets/tokens", ""},
+}
+
+// tokenVariables are set by clouds' webhooks and name the file of a token.
+var tokenVariables = []string{
+	"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+	"AWS_WEB_IDENTITY_TOKEN_FILE",
+	"AZURE_FEDERATED_TOKEN_FILE",
 }
 
 // checkPod refuses sandbox.mode pod outside of a pod, and in one that holds a credential of the cluster. The variable
@@ -31,19 +43,61 @@ func checkPod(root fs.FS, lookup func(string) (string, bool)) error {
 			"set sandbox.mode to auto, or deploy the workers of config/deploy/helm",
 		}
 	}
-	for _, pattern := range serviceAccountTokens {
-		found, err := fs.Glob(root, pattern)
+	token, err := findToken(root, lookup)
+	if err != nil {
+		return fmt.Errorf("look for service account tokens: %w", err)
+	}
+	if token == "" {
+		return nil
+	}
+	return &PodError{
+		"sandbox.mode is pod, but agents could read the service account token /" + token,
+		"set automountServiceAccountToken: false in the pod's specification, and remove cloud identities from its service account",
+	}
+}
+
+// findToken returns the path of a service account token; empty if there is none.
+func findToken(root fs.FS, lookup func(string) (string, bool)) (string, error) {
+	for _, folder := range tokenFolders {
+		found, err := fs.Glob(root, folder.pattern)
 		if err != nil {
-			return fmt.Errorf("look for service account tokens: %w", err)
+			return "", err
 		}
-		if len(found) > 0 {
-			return &PodError{
-				"sandbox.mode is pod, but agents could read the service account token /" + found[0],
-				"set automountServiceAccountToken: false in the pod's specification, and remove cloud identities from its service account",
+		for _, dir := range found {
+			token, err := findFile(root, dir, folder.part)
+			if token != "" || err != nil {
+				return token, err
 			}
 		}
 	}
-	return nil
+	for _, name := range tokenVariables {
+		file, _ := lookup(name)
+		file = strings.TrimPrefix(path.Clean(file), "/")
+		info, err := fs.Stat(root, file)
+		if err == nil && !info.IsDir() {
+			return file, nil
+		}
+	}
+	return "", nil
+}
+
+// findFile returns the path of a file below a folder with this part in its name; empty if there is none. The kubelet
+// stores files in folders such as ..2026_11_29, and links to them. The last path found is a link, as users know it.
+func findFile(root fs.FS, dir, part string) (found string, err error) {
+	err = fs.WalkDir(root, dir, func(file string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			return nil // just replaced by the kubelet, or closed to agents too
+		}
+		if err != nil {
+			return err
+		}
+		isFile := !entry.IsDir() && entry.Name() != "..data"
+		if isFile && strings.Contains(strings.ToLower(entry.Name()), part) {
+			found = file
+		}
+		return nil
+	})
+	return found, err
 }
 
 // inPod is checkPod for this process.

@@ -62,7 +62,8 @@ func misplaced(own string) error {
 
 // ShowInstalled lets agents read their CLIs' files outside of /usr, such as nvm's folders.
 func ShowInstalled(cfg *config.Server) {
-	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile, cfg.GitHub.App.SigningKeyFile}
+	app := cfg.GitHub.App
+	secret := []string{cfg.DataDir, cfg.Database.Path, app.PrivateKeyFile, app.SigningKeyFile, cfg.Gateway.KeyFile}
 	if home, err := os.UserHomeDir(); err == nil {
 		secret = append(secret, home)
 	}

@@ -43,6 +43,7 @@ func TestSandboxHidesAProgramsSecretFolder(t *testing.T) {
 	}
 	for name, change := range map[string]func(*config.Server){
 		"the App's key":   func(c *config.Server) { c.GitHub.App.PrivateKeyFile = filepath.Join(dir, "app.pem") },
+		"the gateway's":   func(c *config.Server) { c.Gateway.KeyFile = filepath.Join(dir, "key.pem") },
 		"the database":    func(c *config.Server) { c.Database.Path = filepath.Join(dir, "pawl.db") },
 		"a login":         func(c *config.Server) { c.Backends[0].CredentialFile = filepath.Join(dir, "auth.json") },
 		"the home folder": func(*config.Server) { t.Setenv("HOME", dir) },
