@@ -234,7 +234,9 @@ func (e *exam) signing(ctx context.Context) []Finding {
 		)
 	}
 	// The empty passphrase prevents a prompt.
-	out, err := exec.CommandContext(ctx, "ssh-keygen", "-y", "-P", "", "-f", file).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "ssh-keygen", "-y", "-P", "", "-f", file)
+	cmd.Env = []string{} // without bubblewrap, agents can read its variables
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return failed(fmt.Sprintf("%s is not a usable signing key: %v: %s", file, err, render.Line(string(out), 200)), hint)
 	}

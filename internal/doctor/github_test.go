@@ -132,6 +132,17 @@ func TestWebhookFindings(t *testing.T) {
 	c.finds(OK, "hook", "the server polls GitHub for deliveries", "")
 }
 
+// Without bubblewrap, agents can read the variables of Pawl's children.
+func TestSigningKeyIsCheckedWithoutVariables(t *testing.T) {
+	c := newClinic(t, nil)
+	c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: key")
+	c.write("key", "x")
+	c.only("git", "sh", "cat", "tr")
+	c.script("bin/ssh-keygen", "PATH="+c.path("bin")+"\nexport HOME_WAS=$HOME\necho \"variables:$HOOK_SECRET$HOME_WAS end\"\n")
+	c.Setenv("HOOK_SECRET", webhookSecret)
+	c.finds(OK, "signing", "(variables:)", "")
+}
+
 func TestSigningKeyFindings(t *testing.T) {
 	needs.Program(t, "ssh-keygen")
 	c := newClinic(t, nil)
