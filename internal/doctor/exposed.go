@@ -38,9 +38,9 @@ func (e *exam) secretPlaces() (all []secretPlace) {
 	if keys := e.cfg.LiteralSecrets(); len(keys) > 0 {
 		all = append(all, secretPlace{e.file, strings.Join(keys, ", ")})
 	}
-	app := e.cfg.GitHub.App
 	all = append(all,
-		secretPlace{app.PrivateKeyFile, "the App's private key"},
+		secretPlace{e.cfg.GitHub.App.PrivateKeyFile, "the App's private key"},
+		secretPlace{e.cfg.Gateway.KeyFile, "the gateway's TLS key"},
 		secretPlace{e.cfg.Database.Path, "the log of all threads and the key of the pages' sessions"},
 	)
 	for _, b := range e.cfg.Backends {
@@ -133,10 +133,13 @@ func (e *exam) ports(context.Context) (all []Finding) {
 	if len(server.Running(e.cfg.DataDir)) > 0 {
 		return nil
 	}
-	http := e.cfg.HTTP
-	for _, one := range []struct{ key, address string }{{"server.address", http.Address}, {"server.pages", http.Pages}} {
+	for _, one := range []struct{ key, address string }{
+		{"server.address", e.cfg.HTTP.Address},
+		{"server.pages", e.cfg.HTTP.Pages},
+		{"gateway.address", e.cfg.Gateway.Address},
+	} {
 		if one.address == "" {
-			continue // without an address the pages take a free port
+			continue // not used, or a free port for the pages
 		}
 		listener, err := server.Listen(one.key, one.address)
 		if cannot, failed := errors.AsType[*server.ListenError](err); failed {

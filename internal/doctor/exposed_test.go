@@ -56,6 +56,11 @@ func TestSecretsReadableByEveryoneAreReported(t *testing.T) {
 			c.must(os.Symlink("key", c.path("app.pem")))
 			c.public("key", 0o644)
 		}, Warning, "secrets", "the App's private key", "/app.pem"},
+		{"the gateway's key", func(c *clinic) {
+			c.text += "gateway: {address: \"127.0.0.1:0\", cert_file: cert.pem, key_file: key.pem, nodes: [{name: other, token: token-of-the-other-node}]}\n"
+			c.write("key.pem", "x")
+			c.public("key.pem", 0o644)
+		}, Warning, "secrets", "key.pem, which holds the gateway's TLS key", "/key.pem"},
 		{"the database", func(c *clinic) { c.public("pawl.db", 0o644) },
 			Warning, "secrets", "pawl.db, which holds the log", "/pawl.db"},
 		{"the data folder", func(c *clinic) { c.public("data", 0o755) },
@@ -105,6 +110,10 @@ func TestUnavailableAddressesAreReported(t *testing.T) {
 			Warning, "port", "server.address: another program listens on " + address, "ss -ltnp 'sport = :" + port},
 		{"of the pages", func(c *clinic) { set(c, fmt.Sprintf("address: \"127.0.0.1:0\", pages: %q", address)) },
 			Warning, "port", "server.pages: another program listens on " + address, "set server.pages"},
+		{"of the gateway", func(c *clinic) {
+			set(c, `address: "127.0.0.1:0"`)
+			c.text += fmt.Sprintf("gateway: {address: %q, nodes: [{name: other, token: token-of-the-other-node}]}\n", address)
+		}, Warning, "port", "gateway.address: another program listens on " + address, "set gateway.address"},
 		{"of another machine", func(c *clinic) { set(c, `address: "192.0.2.1:8080"`) },
 			Warning, "port", "server.address: ", "that this machine has"},
 	})

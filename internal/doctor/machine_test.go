@@ -39,8 +39,13 @@ func TestMachineFindings(t *testing.T) {
 			c.Cleanup(func() { api.Close() })
 			_, port, _ := net.SplitHostPort(api.Addr().String())
 			c.Setenv("KUBERNETES_SERVICE_PORT", port)
-		}, Warning, "sandbox", "agents reach the Kubernetes API at 127.0.0.1:", "NetworkPolicy"},
-		{"a pod that does not reach the API", func(c *clinic) { c.inPod("127.0.0.1") }, OK, "sandbox", "do not reach the Kubernetes API at 127.0.0.1:1", ""},
+		}, Warning, "sandbox", "agents reach the Kubernetes API at 127.0.0.1:", "to the policy's except"},
+		{"a pod whose API refuses", func(c *clinic) { c.inPod("127.0.0.1") }, Warning, "sandbox",
+			"whether agents reach the Kubernetes API at 127.0.0.1:1 is unknown: dial tcp 127.0.0.1:1: connect: connection refused", "enforces"},
+		{"a gateway's key in a pod", func(c *clinic) {
+			c.inPod("127.0.0.1")
+			c.text += "gateway: {address: \"127.0.0.1:0\", cert_file: cert.pem, key_file: key.pem, nodes: [{name: other, token: token-of-the-other-node}]}\n"
+		}, Warning, "sandbox", "agents can read gateway.key_file", "runs no agents"},
 		{"no git", func(c *clinic) { c.only("sh", "cat") }, Failed, "git", "git", "install git"},
 		{"an old git", func(c *clinic) {
 			c.only("sh", "cat")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,6 +28,9 @@ func (e *exam) pod() (all []Finding) {
 	}
 	if app.SigningKeyFile != "" {
 		all = append(all, warning(agentsRead+"github.app.signing_key_file", "remove it; this server then does not sign commits")...)
+	}
+	if e.cfg.Gateway.KeyFile != "" {
+		all = append(all, warning(agentsRead+"gateway.key_file", "move gateway.address to a server that runs no agents")...)
 	}
 	if keys := e.cfg.LiteralSecrets(); len(keys) > 0 {
 		all = append(all, warning(
@@ -53,17 +57,31 @@ func holdsEnvironment(pid int) bool {
 // dialTime limits the look at the Kubernetes API. A network policy drops packets, so a blocked call takes all of it.
 const dialTime = 3 * time.Second
 
-// podNetwork warns if agents reach the Kubernetes API: then no network policy is in force.
+// podNetwork warns if agents reach the Kubernetes API. Then no network policy is in force, or it allows the API.
 func (e *exam) podNetwork(ctx context.Context) []Finding {
 	address := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), cmp.Or(os.Getenv("KUBERNETES_SERVICE_PORT"), "443"))
 	dialer := net.Dialer{Timeout: dialTime}
 	connection, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
+	if err == nil {
+		_ = connection.Close() // only a test
+	}
+	return reaches(address, err)
+}
+
+// reaches judges a call to the Kubernetes API. A refused call was answered, perhaps by the API's machine.
+func reaches(address string, err error) []Finding {
+	if err == nil {
+		return warning(
+			"sandbox.mode is pod, but agents reach the Kubernetes API at "+address,
+			"apply the chart's NetworkPolicy in a cluster whose network enforces policies; if one is in force, it allows the API's public address: "+
+				"add that address (kubectl get endpointslices -n default) to the policy's except",
+		)
+	}
+	if failure, is := errors.AsType[net.Error](err); is && failure.Timeout() {
 		return ok("agents do not reach the Kubernetes API at " + address)
 	}
-	_ = connection.Close() // only a test
 	return warning(
-		"sandbox.mode is pod, but agents reach the Kubernetes API at "+address,
-		"apply the NetworkPolicy of config/deploy/helm, in a cluster whose network enforces policies",
+		fmt.Sprintf("whether agents reach the Kubernetes API at %s is unknown: %v", address, err),
+		"a network policy usually drops such calls without an answer; check that the cluster's network enforces the chart's NetworkPolicy",
 	)
 }
