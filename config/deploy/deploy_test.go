@@ -124,14 +124,36 @@ func TestWorkersConfigurationFitsTheirPod(t *testing.T) {
 	if got, err := time.ParseDuration(grace + "s"); err != nil || got < worker.HTTP.Drain+stop {
 		t.Errorf("%s s to end, want %s for server.drain and %s more", grace, worker.HTTP.Drain, stop)
 	}
-	var values struct {
-		Workers []struct{ Env []string }
-	}
-	decode(t, "kubernetes/values-workers.yaml", &values)
 	for _, name := range worker.SecretVariables() {
-		if !slices.Contains(values.Workers[0].Env, name) {
+		if !slices.Contains(workersValues(t).Workers[0].Env, name) {
 			t.Errorf("the pod has no variable %s", name)
 		}
+	}
+}
+
+// values is the part of the chart's values that the tests look at.
+type values struct {
+	Env     []string
+	Workers []struct{ Env []string }
+}
+
+func workersValues(t *testing.T) (v values) {
+	t.Helper()
+	decode(t, "kubernetes/values-workers.yaml", &v)
+	return v
+}
+
+// A pod does not start if the Secret lacks a variable. Without a token for metrics, KEDA starts no worker.
+func TestStepsCreateEveryVariableOfThePods(t *testing.T) {
+	v := workersValues(t)
+	_, steps, _ := strings.Cut(read(t, "README.md"), "\n### Workers in pods\n")
+	for _, name := range slices.Concat(v.Env, v.Workers[0].Env) {
+		if !regexp.MustCompile(`--from-(literal|file)=` + name + `=`).MatchString(steps) {
+			t.Errorf("no step creates %s", name)
+		}
+	}
+	if !slices.Contains(v.Env, "PAWL_METRICS_TOKEN") || !strings.Contains(steps, "`metrics_token: ${PAWL_METRICS_TOKEN}`") {
+		t.Errorf("the servers' metrics have no token: %v", v.Env)
 	}
 }
 

@@ -183,6 +183,12 @@ func TestAgentsReachTheInternetAndNotTheCluster(t *testing.T) {
 	confines(t, c.around.Spec, c.workers[0].Spec.Template.Labels)
 }
 
+// privateNetworks lists what a rule for all addresses must exclude. NAT64's prefixes lead to IPv4's private networks.
+var privateNetworks = map[string][]string{
+	"0.0.0.0/0": {"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"},
+	"::/0":      {"64:ff9b::/96", "64:ff9b:1::/48", "fc00::/7", "fe80::/10"},
+}
+
 // confines checks that a policy is for pods with these labels, and that they reach no private network.
 func confines(t *testing.T, policy networkingv1.NetworkPolicySpec, labels map[string]string) {
 	t.Helper()
@@ -202,10 +208,10 @@ func confines(t *testing.T, policy networkingv1.NetworkPolicySpec, labels map[st
 			t.Errorf("the egress rule %+v has no destination or no port", rule)
 		}
 		for _, to := range rule.To {
-			if to.IPBlock == nil || to.IPBlock.CIDR != "0.0.0.0/0" {
+			if to.IPBlock == nil {
 				continue
 			}
-			for _, private := range []string{"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"} {
+			for _, private := range privateNetworks[to.IPBlock.CIDR] {
 				if !slices.Contains(to.IPBlock.Except, private) {
 					t.Errorf("agents can reach %s", private)
 				}
