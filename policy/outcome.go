@@ -93,7 +93,7 @@ var meanings = map[Outcome]Meaning{
 	Declined:       {"the agent declined the task and changed nothing", "`declined`"},
 	HasSecret:      {"the change holds what looks like a secret; nothing was committed", "`secret`"},
 	HasConflict:    {"conflict markers of the base are left; nothing was pushed", "`conflict`"},
-	OnlyLeftOut:    {"only files changed that stay out of commits", "`done` if earlier work is kept, else `left_out`"},
+	OnlyLeftOut:    {"the only changed files stay out of commits", "`done` if earlier work is kept, else `left_out`"},
 	EditLoop:       {"the edits went in circles", "`edit_loop`, without a change `no_progress`"},
 	OutOfBudget:    {"a budget ended it", "`budget`"},
 	NotPermitted:   {"no requester may write any more; nothing was pushed", "`revoked`"},
@@ -113,7 +113,7 @@ var meanings = map[Outcome]Meaning{
 	WasTimedOut:    {"its time ran out", unfinished},
 	WasKilled:      {"a signal ended it", unfinished},
 	HasCrashed:     {"any other failure", unfinished},
-	NotKnown:       {"recorded input does not show it", "nothing; no attempt has it"},
+	NotKnown:       {"a recording does not show the outcome", "nothing; only recordings have it"},
 }
 
 const unfinished = "`progress` or `no_progress`"

@@ -270,7 +270,7 @@ var words = map[Rule]Words{
 	},
 	RuleTransient: {
 		Decides: []Action{DoAttempt, DoWait, DoStop},
-		Waits:   "the provider refuses for the moment",
+		Waits:   "the provider refuses requests for now",
 		Stops:   "the provider refused again and again",
 		Help:    HelpResume,
 	},
@@ -292,7 +292,7 @@ var words = map[Rule]Words{
 	},
 	RuleStillFailing: {
 		Decides: []Action{DoAttempt},
-		When:    "only tests fail that fail on the base; once per feedback",
+		When:    "every failing test also fails on the base; once per feedback",
 	},
 	RuleVerifyFailed: {
 		Decides: []Action{DoAttempt, DoStop},

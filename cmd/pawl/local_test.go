@@ -215,7 +215,7 @@ func TestPawlRunReportsSetup(t *testing.T) {
 		{name: "a wrong key", file: "verfy: [make]\n", code: exitFailed, want: ".github/pawl.yml:1: verfy is not a known key"},
 		{name: "a setup that fails", file: fmt.Sprintf("environment: {setup: [echo  first, test -e %s], paths: [deps]}\nverify: [\"true\"]\n", needed),
 			code: exitFailed, want: "setup failed"},
-		{name: "after the missing file exists", prepare: func() { l.write("needed", "") }, want: first + needed + verifying},
+		{name: "once the missing file exists", prepare: func() { l.write("needed", "") }, want: first + needed + verifying},
 		{name: "with a layer", want: verifying[1:], wantNot: "setting up"},
 		{name: "with --json", args: []string{"--json"}, wantNot: "\n"},
 	} {
@@ -325,18 +325,18 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 		kept     bool
 		want     string
 	}{
-		"at work":              {change + begun, nil, now, "\n", false, true, "pawl: interrupted\n"},
-		"at work, with --json": {change + begun, []string{"--json"}, now, "\n", false, true, "pawl: interrupted\n"},
-		"before a change":      {begun, nil, now, "\n", false, false, "pawl: interrupted before any file was changed\n"},
-		"twice":                {begun, nil, now, "\n", true, false, ""},
-		"in the sandbox":       {change + begun, sandboxed, "stderr", "  begun\n", false, true, "pawl: interrupted\n"},
-		"in the sandbox twice": {begun, sandboxed, "stderr", "  begun\n", true, false, ""},
+		"while working":              {change + begun, nil, now, "\n", false, true, "pawl: interrupted\n"},
+		"while working, with --json": {change + begun, []string{"--json"}, now, "\n", false, true, "pawl: interrupted\n"},
+		"before a change":            {begun, nil, now, "\n", false, false, "pawl: interrupted before any file was changed\n"},
+		"twice":                      {begun, nil, now, "\n", true, false, ""},
+		"in the sandbox":             {change + begun, sandboxed, "stderr", "  begun\n", false, true, "pawl: interrupted\n"},
+		"in the sandbox twice":       {begun, sandboxed, "stderr", "  begun\n", true, false, ""},
 		"while a command verifies": {
 			change, []string{"--verify", `if grep -q two a.txt; then tail -f a.txt; fi`}, "stderr", "verifying the change", false, true, "pawl: interrupted\n",
 		},
 		"while it waits": {
 			"cat > /dev/null; echo \"Error: 429 Too Many Requests: rate limit reached, try again in 300 seconds.\" >&2; exit 1\n", nil,
-			"stderr", "Waiting: the provider refuses for the moment, ", false, false, "pawl: interrupted before any file was changed\n",
+			"stderr", "Waiting: the provider refuses requests for now, ", false, false, "pawl: interrupted before any file was changed\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

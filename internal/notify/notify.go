@@ -71,9 +71,9 @@ func (f Health) alerts(now time.Time, t reported) []alert {
 	}{
 		{"attempts", float64(f.Day.Attempts), float64(f.Day.MaxAttempts)}, {"tokens", float64(f.Day.Tokens), float64(f.Day.MaxTokens)}, {"US dollars", f.Day.USD, f.Day.MaxUSD},
 	} {
-		add(b.max > 0 && b.used >= nearEnd*b.max, "budget "+b.what, "%.0f %% of the 24-hour limit of %s is used: %s", 100*b.used/max(b.max, 1e-9), b.what, f.Day)
+		add(b.max > 0 && b.used >= nearEnd*b.max, "budget "+b.what, "%.0f %% of the 24-hour limit for %s is used: %s", 100*b.used/max(b.max, 1e-9), b.what, f.Day)
 	}
-	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts succeeded, and none for %s", t.Unsolved, render.Span(now.Sub(t.Solved)))
+	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "no attempt has succeeded for %s (%d attempts)", render.Span(now.Sub(t.Solved)), t.Unsolved)
 	for _, source := range f.Degraded {
 		add(true, "signal "+source, "Pawl does not learn from %s, because its values are implausible: the backends page lists the attempts", render.Line(source, 100))
 	}

@@ -48,7 +48,7 @@ func TestChatAlerts(t *testing.T) {
 	r.Config += "notify: {url: \"" + chat.URL + "\"}\n"
 	r.Start()
 	r.Await("the message", func() bool {
-		return strings.HasPrefix(chat.Messages(), "Pawl: 100 % of the 24-hour limit of attempts is used: 1 of 1 attempt (0 left)")
+		return strings.HasPrefix(chat.Messages(), "Pawl: 100 % of the 24-hour limit for attempts is used: 1 of 1 attempt (0 left)")
 	})
 }
 
@@ -109,9 +109,9 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 	r.Clock.Pass(time.Minute) // the next check is due
 	r.Start()
 	for _, want := range []string{
-		"100 % of the 24-hour limit of attempts is used: 4 of 4 attempts (0 left)",
+		"100 % of the 24-hour limit for attempts is used: 4 of 4 attempts (0 left)",
 		"the breaker of account mine is open after ",
-		"none of the last 4 attempts succeeded, and none for 1d",
+		"no attempt has succeeded for 1d 1h (4 attempts)",
 		"webhook deliveries could not be handled and are no longer tried: 1. `pawl status` lists them",
 		"a thread has waited 2",
 		"Pawl does not learn from judge, because its values are implausible",
