@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// admit picks the backend for an attempt and applies breakers, cooldowns and the backoff. Every attempt passes here.
+// admit picks the backend for an attempt and applies breakers, cooldowns and the backoff. Every attempt passes through
+// it.
 func (f Facts) admit(d Decision) Decision {
 	if len(f.Backends) == 0 {
 		return Decision{
@@ -45,8 +46,8 @@ func (f Facts) startOn(b Backend, d Decision) Decision {
 	return d
 }
 
-// candidates lists the pinned backend, else the rule's choice, else all in configured order. Each backend's accounts
-// follow by headroom. Failing backends come last.
+// candidates lists the pinned backend, else the rule's choice, else all in configured order. It sorts each backend's
+// accounts by headroom, and puts failing backends last.
 func (f Facts) candidates(d Decision) []Backend {
 	all := f.byHeadroom()
 	for _, name := range []string{f.Pinned, d.Backend} {
@@ -102,7 +103,7 @@ type hold struct {
 }
 
 func (f Facts) held(b Backend) *hold {
-	if full, by := b.Day.Full(); full != "" { // the time of the next room is unknown
+	if full, by := b.Day.Full(); full != "" { // nobody knows when the account has room again
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by, firm: true}
 	}
 	if h := f.heldByHeadroom(b); h != nil {
@@ -117,7 +118,7 @@ func (f Facts) held(b Backend) *hold {
 	return f.heldByCooldown(b)
 }
 
-// mayProbe reports whether a user may try an account whose breaker is open and whose reset is unknown.
+// mayProbe reports whether a command lets an attempt try an account with an open breaker and an unknown reset.
 func (f Facts) mayProbe(b Backend) bool {
 	reset, open := f.breaker(b)
 	return open && reset.IsZero() && f.forced()
@@ -176,7 +177,7 @@ func (b Backend) ranAway() Reason {
 	return Reason{Rule: RuleRunaway, Text: why}
 }
 
-// damaged names only the account, because other accounts' breakers can be read.
+// damaged names the account, not the backend: the backend's other accounts have readable breakers.
 func (b Backend) damaged() Reason {
 	return Reason{Rule: RuleNoBackend, Text: fmt.Sprintf("account %s: %s", b.Account, b.Breaker.Damage)}
 }
@@ -270,7 +271,7 @@ func (f Facts) canEscalate(b Backend) bool {
 	return f.forced() && b.Escalated.Class != Runaway
 }
 
-// backoff delays a restart, counted from the end or the handover of the last attempt.
+// backoff delays a restart. The delay starts at the end or handover of the last attempt.
 func (f Facts) backoff(d Decision) Decision {
 	since := f.Handover.At
 	if n := len(f.Attempts); n > 0 {

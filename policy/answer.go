@@ -10,7 +10,7 @@ import (
 
 // Answer is an agent's last message, split into the lines that the prompt describes and the remaining Text.
 type Answer struct {
-	Declined string // why the task cannot be done; only as the first line
+	Declined string // why the task cannot be done; read from the first line only
 	Question string
 	Title    string   // one line for the commit and the pull request
 	LeftOut  []string // parts of the task that were not done, with the reason
@@ -34,10 +34,10 @@ func Declining(message string) string {
 	return ""
 }
 
-// form matches a keyword, a remark's id, and the text. Lines in code blocks do not count.
+// form matches a keyword, a remark's id, and the text. ReadAnswer skips lines in code blocks.
 var form = regexp.MustCompile(`^(TITLE|QUESTION|LEFT OUT|REMARK (\d{1,18})( DECLINED)?): *(.*)$`)
 
-// maxAnswers limits the lines of each kind. Further lines stay in the text.
+// maxAnswers limits LEFT OUT and REMARK lines separately. Further lines stay in the text.
 const maxAnswers = 50
 
 func ReadAnswer(message string) (a Answer) {
@@ -90,7 +90,7 @@ func (a *Answer) takesRemark(id string, declined bool, words string) bool {
 	return true
 }
 
-// fence opens or closes a code block (CommonMark), also in a list.
+// fence matches the start or end of a code block (CommonMark), even in a list.
 var fence = regexp.MustCompile("^ *(`{3,}|~{3,})(.*)$")
 
 // fences reports which lines are in a code block. A block that is never closed counts as text.

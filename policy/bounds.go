@@ -10,7 +10,7 @@ import (
 // Day is the window of the daily limits.
 const Day = 24 * time.Hour
 
-// restarts limits the attempts since a user last typed something new, over runs.
+// restarts limits the attempts since a user last typed something new, across runs.
 func restarts(f Facts) Decision {
 	n := len(f.series()) - 1 + f.Handover.Times
 	switch {
@@ -106,7 +106,7 @@ func budget(f Facts) Decision {
 	)
 }
 
-// since lists the attempts within a time before now and after the last /pawl raise, oldest first.
+// since lists the attempts that started within the given time and after the last /pawl raise, oldest first.
 func (f Facts) since(within time.Duration) []Attempt {
 	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) }
 	return slices.DeleteFunc(slices.Clone(f.Attempts[f.Raised:]), earlier)
@@ -157,7 +157,7 @@ func failedChecks(f Facts) Decision {
 
 func (r Request) notFromChecks() bool { return r.Source != FromCheckRun }
 
-// checkRounds counts the attempts for failing checks alone since other feedback. A repeated attempt counts once.
+// checkRounds counts the attempts since other feedback that were for failing checks alone. Repetitions count once.
 func (f Facts) checkRounds() (n int) {
 	tried := false
 	for _, a := range slices.Backward(f.attempts()) {
@@ -175,11 +175,11 @@ func (f Facts) checkRounds() (n int) {
 	return n
 }
 
-// Convergence limits review rounds: attempts that took review remarks and changed the work.
+// Convergence limits review rounds: attempts that had review remarks and changed the work.
 type Convergence struct {
 	// MaxRounds limits the rounds after a user's command. 40 merged pull requests of one project took 0 to 5.
 	MaxRounds int `yaml:"max_rounds"`
-	// BlockingRounds is the number of last rounds reserved for remarks that reviewers mark as blocking.
+	// BlockingRounds reserves the last rounds for remarks that reviewers mark as blocking.
 	BlockingRounds int `yaml:"blocking_rounds"`
 	// MaxGrowth limits the growth of the work since its first review. Pull requests that never converged grew to
 	// 3.5 to 5.9 times their first size after three rounds (docs/verdicts.md).
@@ -191,12 +191,12 @@ type Review struct {
 	Findings, Blocking int
 	Weight             int  // the findings' sum: 1 for optional, 3 for blocking, else 2
 	Ordered            bool // a user gave a command with the review, in a comment or by a button
-	Added              int  // lines of the whole change after the round
+	Added              int  // added lines of the whole change after the round
 }
 
 const (
-	trendRounds = 3   // rounds before their trend is judged
-	fewFindings = 3   // normal in every round
+	trendRounds = 3   // rounds before Pawl judges their trend
+	fewFindings = 3   // fewer than this are normal in every round
 	fewLines    = 200 // added lines; reviewers are advised to read 200 to 400 lines at a time
 )
 
@@ -225,7 +225,7 @@ func (f Facts) rounds() []Review {
 	return all
 }
 
-// convergence stops review rounds that bring new remarks without end.
+// convergence stops review rounds that keep bringing new remarks.
 func convergence(f Facts) Decision {
 	limits := f.Limits.Convergence
 	next := f.Review

@@ -37,8 +37,8 @@ type Claim struct {
 	At          time.Time `json:"at,omitzero"`
 }
 
-// AfterReported returns the breaker after an attempt whose limit only the agent's output reports. The limit counts for that
-// thread. It counts for all threads if a second thread meets it before the reset, or within a day if no reset is
+// AfterReported returns the breaker after an attempt whose limit only the agent's output reports. The limit counts for
+// that thread. It counts for all threads if a second thread hits it before the reset, or within a day if no reset is
 // known.
 func (b Breaker) AfterReported(thread string, ending Ending, resetsAt, began, at time.Time) Breaker {
 	c := b.Claim
@@ -65,7 +65,7 @@ func (b Breaker) AfterReported(thread string, ending Ending, resetsAt, began, at
 	return b
 }
 
-// confirmedBy reports whether an attempt on another thread met the same limit before the claim expires.
+// confirmedBy reports whether an attempt on another thread hit the same limit before the claim expired.
 func (c Claim) confirmedBy(thread string, ending Ending, at time.Time) bool {
 	if c.Kind != ending || c.Thread == thread {
 		return false
@@ -79,7 +79,7 @@ func (c Claim) confirmedBy(thread string, ending Ending, at time.Time) bool {
 
 func (e Ending) closesAccount() bool { return e == UsageLimit || e == Auth }
 
-// For returns a thread's breaker, with the claims of its own agents.
+// For returns the breaker as a thread sees it, including its own agents' claim.
 func (b Breaker) For(thread string) Breaker {
 	c := b.Claim
 	if b.Consecutive != 0 || c.Thread != thread {
@@ -116,7 +116,7 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 	return b
 }
 
-// Limited reports whether the account is limited at now, and until when; zero means until a user acts.
+// Limited reports whether the account is limited now, and until when. Zero means until a user acts.
 func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 	if b.Damage != "" {
 		return time.Time{}, true
@@ -128,7 +128,8 @@ func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 	return b.ResetsAt, true
 }
 
-// Open reports whether the account failed `most` times in a row and is still limited. The time is as for Limited.
+// Open reports whether the account failed `most` times in a row and is still limited. Its time has the same meaning as
+// Limited's.
 func (b Breaker) Open(now time.Time, most int) (until time.Time, open bool) {
 	until, limited := b.Limited(now)
 	if b.Damage != "" {

@@ -15,7 +15,7 @@ import (
 // minPause is the shortest pause between two equal calls that counts as polling (issue 40).
 const minPause = 10 * time.Second
 
-// parsedCall is a parsed call: a shell command, or a tool with arguments.
+// parsedCall is a shell command, or a tool with arguments.
 type parsedCall struct {
 	tool      string
 	arguments map[string]any // nil for none
@@ -52,7 +52,7 @@ func (s parsedCall) waits() bool {
 	return toolWaits(s.tool, s.arguments)
 }
 
-// looks reports whether the call only reads a file.
+// looks reports whether the call is a tool that reads a file.
 func (s parsedCall) looks() bool {
 	if s.command != "" {
 		return false
@@ -77,7 +77,7 @@ func joined(list []any) string {
 	return strings.Join(words, " ")
 }
 
-// toolWaits reports whether a tool waits by its name or an argument, unless a duration is shorter than minPause.
+// toolWaits reports whether a tool's name or argument means waiting, unless the duration is shorter than minPause.
 func toolWaits(tool string, arguments map[string]any) bool {
 	named := saysWait(tool)
 	for key, v := range arguments {
@@ -165,7 +165,6 @@ func commandWaits(command string) bool {
 	return pause >= minPause
 }
 
-// word is a word of a shell command.
 type word struct {
 	text   string
 	quoted bool
@@ -194,7 +193,7 @@ var (
 
 var sleepUnits = map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": Day}
 
-// sleep returns a program's sleep by its arguments; 0 if unknown.
+// sleep returns how long a program sleeps, from its arguments; 0 if unknown.
 func sleep(simple []word) (d time.Duration) {
 	switch strings.ToLower(path.Base(simple[0].text)) {
 	case "sleep", "start-sleep":
@@ -223,7 +222,7 @@ func sleep(simple []word) (d time.Duration) {
 }
 
 func times(n string, unit time.Duration) time.Duration {
-	f, _ := strconv.ParseFloat(n, 64) // 0 for other arguments
+	f, _ := strconv.ParseFloat(n, 64) // 0 if n is not a number
 	return time.Duration(min(f, 1e6) * float64(unit))
 }
 

@@ -10,7 +10,7 @@ import (
 // Leak is a line in an attempt's work that looks like a secret. It does not contain the secret.
 type Leak struct {
 	Path string `json:"path,omitempty"`
-	Line int    `json:"line,omitempty"` // zero: the file's name, which is not shown
+	Line int    `json:"line,omitempty"` // zero if the file's name is the secret; then Path is not shown
 	Kind string `json:"kind"`           // such as "an AWS access key"
 	// Fingerprint identifies a false alarm: 16 hexadecimal digits from the path, the kind and the value.
 	Fingerprint string `json:"fingerprint"`

@@ -15,7 +15,7 @@ const (
 	ModeAuto Mode = "auto"
 )
 
-// Option is a backend with its arm. Masked says why it cannot be chosen now: cooldown, breaker, configuration, pin.
+// Option is a backend with its model and effort. Masked is why it cannot be chosen now, such as an open breaker.
 type Option struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model,omitempty"`
@@ -34,7 +34,7 @@ type Sample struct {
 	Masked string  `json:"masked,omitempty"`
 }
 
-// Choice is an attempt's backend with all inputs. The same arms and seed give the same choice.
+// Choice records how an attempt's backend was chosen, with all inputs. The same arms and seed give the same choice.
 type Choice struct {
 	Seed   uint64 `json:"seed"`
 	Mode   Mode   `json:"mode"`   // never ModeAuto
@@ -74,8 +74,8 @@ const (
 	Large  Size = "large"
 )
 
-// choose puts the sampled candidate first and gives reasons. A named backend wins. So does the run's backend while it
-// is free, unless the attempt must differ.
+// choose puts the sampled candidate first and gives reasons. A backend named by a user or a rule wins. So does the
+// run's backend while it is free, unless the attempt must differ.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	options := f.options(candidates)
 	if f.Choose == nil || len(options) < 2 {
@@ -138,7 +138,7 @@ func hasName(name string) func(Backend) bool {
 	return func(b Backend) bool { return b.Name == name }
 }
 
-// front puts some backends before the others.
+// front moves the selected backends before the others.
 func front(list []Backend, first func(Backend) bool) []Backend {
 	rest := slices.DeleteFunc(slices.Clone(list), first)
 	chosen := slices.DeleteFunc(slices.Clone(list), func(b Backend) bool { return !first(b) })

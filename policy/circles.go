@@ -18,21 +18,21 @@ type Edit struct {
 
 // Thresholds for edits and calls that go in circles (measurements: docs/verdicts.md).
 const (
-	// 1/circledShare of an attempt's edits must repeat earlier content. Healthy sessions reach an eighth; a cycle of
-	// 26 states reaches a third of 40 edits.
+	// An attempt goes in circles if 1/circledShare of its edits repeat earlier content. Healthy sessions reach an
+	// eighth; a cycle of 26 states reaches a third of 40 edits.
 	circledShare = 3
-	// A file counts as churn if its edits wrote churnTimes its remaining lines. 1/churnedShare of the edits must be
-	// churn.
+	// An attempt also does if 1/churnedShare of its edits are churn. A file's edits are churn if they wrote at least
+	// churnTimes the lines that remain changed.
 	churnTimes   = 6
 	churnedShare = 2
 	// manyFailures limits identical calls with identical failures. Healthy sessions had at most 2.
 	manyFailures = 8
-	// manyFailed limits failures of one call with any output.
+	// manyFailed limits failures of one call, whatever its output.
 	manyFailed = 40
-	// manyChecks limits equal results of one call after edits. 708 healthy sessions reached 6.
+	// manyChecks limits equal results of one call after edits. 708 healthy sessions reached at most 6.
 	manyChecks = 12
-	// Pawl reports a call with ManyCalls equal results and no edit between, and ends the attempt after MaxCalls. 708
-	// healthy sessions reached 5.
+	// Pawl reports a call with ManyCalls equal results and no edit in between, and ends the attempt after MaxCalls. 708
+	// healthy sessions reached at most 5.
 	ManyCalls = 8
 	MaxCalls  = 20
 )
@@ -56,16 +56,16 @@ type Circles struct {
 	failures    map[uint64]int      // by the call
 	waits       int32               // the number of times the agent waited
 	whole       map[uint64][]uint64
-	churnedMost int // the edits of CirclePath
+	churnedMost int // the churned edits of CirclePath
 }
 
-// Call is a finished call without an edit.
+// Call is a finished tool call that edits nothing.
 type Call struct {
 	// Key hashes the call with its arguments. Result hashes the answer; zero if unknown.
 	Key, Result uint64
 	Failed      bool
 	Silent      bool          // it had no output
-	Text        string        // the agent's text for the call
+	Text        string        // the call as the agent wrote it
 	Pause       time.Duration // since the previous call's end; zero if unknown
 }
 
@@ -83,7 +83,7 @@ type repeated struct {
 type circledFile struct {
 	edits, seen, unseen int
 	churn, net          int
-	nothing             int // edits, if no change remains; else 0
+	nothing             int // the edits if they are churn; else 0
 }
 
 func NewCircles() *Circles {

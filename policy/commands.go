@@ -24,7 +24,7 @@ type CommandRow struct {
 	Purpose Purpose
 	// Permission is the least required permission on the repository.
 	Permission Permission
-	// Button describes the check run's button; empty for none. GitHub shows 40 characters.
+	// Button describes the check run's button; empty for none. GitHub shows at most 40 characters.
 	Button string
 	// Page is the button's text on a thread's page; empty for none. If the command Pauses, the repository's name
 	// follows.
@@ -214,7 +214,7 @@ var Commands = []CommandRow{
 
 func IsCommand(name string) bool { return commandAt(name) >= 0 }
 
-// CommandNamed returns a command's row, or an answer with help if the name is unknown. An empty name begins work.
+// CommandNamed returns a command's row. An unknown name gives a row that answers with help; an empty one begins work.
 func CommandNamed(name string) CommandRow {
 	if at := commandAt(name); at >= 0 {
 		return Commands[at]
@@ -229,8 +229,8 @@ func commandAt(name string) int {
 	return slices.IndexFunc(Commands, func(c CommandRow) bool { return c.Name == name })
 }
 
-// NearestCommand returns the command closest to a mistyped word. Up to a third of its letters may differ (our
-// choice), so a word of one or two letters has no guess.
+// NearestCommand returns the command closest to a mistyped word. Up to a third of its letters may differ (our choice),
+// so a word of one or two letters gets no suggestion.
 func NearestCommand(word string) string {
 	if len(word) > maxMistyped {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestEvidence judges a passed verification without the change's own test edits. It needs two more verify runs.
+// TestEvidence judges a passed verification without the change's own test edits. It needs up to two more verify runs.
 type TestEvidence struct {
 	// Changed lists test files that the change adds, edits or deletes. Removed lists the base's tests that no longer
 	// run, by test name if the runner names all, else by deleted file.
@@ -19,15 +19,14 @@ type TestEvidence struct {
 	// change's test files. Each is nil if it did not run.
 	AsTheyWere []Verified `json:"as_they_were,omitempty"`
 	Without    []Verified `json:"without,omitempty"`
-	// Fewer counts the tests that the change no longer runs with the base's test files: code can stop its own test
-	// runner.
+	// Fewer counts the tests that no longer run with the base's test files: changed code can stop its own test runner.
 	Fewer   int    `json:"fewer,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
 	// Asks requests Without: the change has new or edited tests and other changes.
 	Asks bool `json:"-"`
 }
 
-// maxVerified limits the verification time that allows two extra runs.
+// maxVerified is the longest verification for which Pawl adds two runs.
 const maxVerified = 10 * time.Minute
 
 // TestChange lists the paths that a change deletes, edits and adds. Manifests lists changed test settings.
@@ -93,7 +92,6 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 // holdsTests reports whether a test file has tests, not only shared code or configuration.
 func holdsTests(file string) bool { return !named(path.Base(file), runnerFiles) }
 
-// Count sets Fewer.
 func (e *TestEvidence) Count(base, now []Verified) { e.Fewer = fewer(base, now) }
 
 // WithoutChange stores the results on the base with the change's test files. now has the change's results. A test
@@ -178,7 +176,7 @@ func ran(all, other []Verified) tally {
 	return t
 }
 
-// Sentences returns the sentences for users.
+// Sentences describes the evidence for users.
 func (e *TestEvidence) Sentences() []string {
 	switch {
 	case e == nil:

@@ -19,8 +19,8 @@ type HeadroomLimits struct {
 
 const hintHeadroom = "The operator can raise policy.headroom.hold_at; /pawl stop ends the wait."
 
-// byHeadroom returns the backends in their order. Each backend's accounts follow by headroom, but the account of the
-// session that may be continued is first.
+// byHeadroom returns the backends in configured order, with each backend's accounts sorted by headroom. The account of
+// a session that may be continued comes first.
 func (f Facts) byHeadroom() []Backend {
 	place := map[string]int{}
 	for i, b := range slices.Backward(f.Backends) {
@@ -49,9 +49,9 @@ func (f Facts) afterSession(b Backend) int {
 	return 1
 }
 
-// headroom compares the share that is left of a window with the share of its time that is left: an account above 1
-// would not use up its windows at an even rate. Attempts in progress count with their typical use. The tightest current
-// window counts. Without a current window, headroom is infinite.
+// headroom divides the share left of a window by the share left of its time. Above 1, an even rate would not use up the
+// window. Attempts in progress count with their typical use. The tightest current window decides. Without a current
+// window, headroom is infinite.
 func (f Facts) headroom(b Backend) float64 {
 	least := math.Inf(1)
 	for _, m := range b.filled() {
@@ -95,8 +95,8 @@ func (b Backend) filled() []Meter {
 	return slices.DeleteFunc(slices.Clone(b.Meters), b.leavesAlone)
 }
 
-// leavesAlone reports whether none of the backend's last attempts used a window, although they used another one of its
-// length or longer. Rounding may hide the use of a longer window, but not of a shorter one.
+// leavesAlone reports whether the backend's last attempts never used this window but did use one at least as long.
+// Rounding may hide the use of a longer window, but not of a shorter one.
 func (b Backend) leavesAlone(m Meter) bool {
 	if n := len(m.Uses[b.Name]); n > 0 && n < maxUses {
 		return false

@@ -14,7 +14,7 @@ const (
 	RungTests  = 4 // the agent ran the tests itself
 )
 
-// noAnswer applies rung 1 once per run if the gateway did not ask again itself.
+// noAnswer applies rung 1 once per run, unless the gateway already asked again.
 func noAnswer(f Facts) Decision {
 	a, _ := f.result()
 	if !f.Limits.Ladder.NoAnswerRetry || !a.gaveNoAnswer() {
@@ -131,7 +131,7 @@ func (f Facts) interrupted(a Attempt) Decision {
 	return again(RuleInterrupted, why).like(a)
 }
 
-// verifyFailed counts the failures since users last wrote something new, so the ladder ends.
+// verifyFailed counts the failures since the last feedback, so the ladder ends.
 func (f Facts) verifyFailed(a Attempt) Decision {
 	if v := a.Deciding(); v != nil && v.Broken != "" {
 		return verifyBroken(v.broken(v.Broken))
@@ -174,14 +174,14 @@ func (f Facts) mayEscalate(b Backend) bool {
 	return f.Limits.Ladder.EscalateEffort && f.canEscalate(b)
 }
 
-// tries counts the tries on the ladder.
 type tries struct {
 	failed    int // failed verifications, and attempts that gave up after one
 	attempts  int
 	escalated bool
 }
 
-// tried counts tries. An attempt that changed nothing uses up the retries: the same output would not help again.
+// tried counts the run's tries. An attempt that changed nothing uses up the retries: the same output would not help
+// again.
 func (f Facts) tried() (c tries) {
 	for _, b := range f.ladderAttempts() {
 		gaveUp := c.failed > 0 && b.gaveUp()
@@ -274,8 +274,8 @@ func (f Facts) Resume(d Decision, start string) (session, reason string) {
 
 func (a Attempt) resumable() bool { return a.Session != "" && a.Resumable }
 
-// MayRefuseSession reports whether an agent that did nothing may have ended so because its CLI refused the session that
-// it was given. Limits, logins and network failures have endings of their own.
+// MayRefuseSession reports whether the ending of an agent that did nothing may mean that its CLI refused the session.
+// Limits, logins and network failures have endings of their own.
 func (e Ending) MayRefuseSession() bool {
 	return slices.Contains([]Ending{Crashed, Misconfigured, NoAnswer}, e)
 }
@@ -361,7 +361,7 @@ type Rung struct {
 	Unneeded bool     `json:"unneeded,omitempty"`
 	Tokens   int64    `json:"tokens,omitempty"`
 	CostUSD  *float64 `json:"cost_usd,omitempty"`
-	// Cost of discarded answers.
+	// The cost of discarded answers.
 	WastedTokens int64    `json:"wasted_tokens,omitempty"`
 	WastedUSD    *float64 `json:"wasted_usd,omitempty"`
 	MS           int64    `json:"ms,omitempty"`
@@ -416,7 +416,7 @@ func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, boo
 	return own, true
 }
 
-// settle counts all firings as helped after a recovery. An unneeded rung did not recover.
+// settle counts every firing as helped if the rung recovered. An unneeded rung did not recover.
 func (r *Rung) settle() {
 	if r.Unneeded {
 		r.Recovered = false

@@ -33,7 +33,7 @@ type Usage struct {
 	Accounts                         map[string]Used
 }
 
-// Ledger compares one level's use in the last 24 hours with its limits. A zero limit means none.
+// Ledger compares one level's use in the last 24 hours with its limits. A zero limit means no limit.
 type Ledger struct {
 	Level string `json:"level"` // for users: "this repository"
 	Used
@@ -61,7 +61,7 @@ func (l Limits) Server(u Usage) Ledger { return l.Ledgers(u)[2] }
 
 func usedUp[N int | int64 | float64](used, most N) bool { return most > 0 && used >= most }
 
-// Spent returns the used-up budget; empty for none.
+// Spent describes the used-up budget; empty for none.
 func (l Ledger) Spent() string {
 	switch {
 	case usedUp(l.Tokens, l.MaxTokens):
@@ -135,8 +135,7 @@ func (u *Used) add(more Used) {
 	u.Attempts, u.Tokens, u.USD = u.Attempts+more.Attempts, u.Tokens+more.Tokens, u.USD+more.USD
 }
 
-// Day lists the ledgers of the server, of its accounts, and of up to `most` installations and repositories with the
-// most attempts.
+// Day lists the ledgers of the server, its accounts, and the busiest installations and repositories, up to `most` each.
 func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	levels := [2]map[string]Used{{}, {}} // by repository, by installation
 	for _, r := range all {

@@ -23,7 +23,7 @@ type Limits struct {
 }
 
 type RestartLimits struct {
-	// The incident's remedies: 50 restarts since a user last typed something new, over runs. The first 10 do not
+	// The incident's remedies: 50 restarts since a user last typed something new, across runs. The first 10 do not
 	// wait; later ones wait min(cap, 2^(n−10) s).
 	Max          int           `yaml:"max"`
 	BackoffAfter int           `yaml:"backoff_after"`
@@ -48,8 +48,8 @@ type UsageLimits struct {
 	AutoContinue bool `yaml:"auto_continue_on_limit_reset"`
 }
 
-// SeverityLimits classify edit loops by edits, and by edits of the most edited file (published numbers). Each class
-// has a cooldown and a grade (0..1). With the zero value every loop is severe.
+// SeverityLimits classify edit loops by the number of edits, in total and of the most edited file (published numbers).
+// Each class has a cooldown and a grade (0..1). With the zero value every loop is severe.
 type SeverityLimits struct {
 	MinEdits         int           `yaml:"min_edits"`
 	MinRepeats       int           `yaml:"min_repeats"`
@@ -89,7 +89,7 @@ type Ladder struct {
 	NoAnswerRetry  bool `yaml:"no_answer_retry"` // repeats once in the opposite thinking mode
 	RunTestsTool   bool `yaml:"run_tests_tool"`  // gives the agent a tool that runs the verify commands
 	RunTestsCalls  int  `yaml:"run_tests_calls"` // per attempt
-	ResumeSessions bool `yaml:"resume_sessions"` // continues the agent's session if that is worth more than a new one
+	ResumeSessions bool `yaml:"resume_sessions"` // continues the agent's session if nothing speaks for a new one
 }
 
 // Budget limits tokens (input, including cached input, plus output) and cost. Zero means no limit.
@@ -111,7 +111,7 @@ type Budget struct {
 	USDPerAccountPerDay         float64 `yaml:"usd_per_account_per_day"`
 }
 
-// Defaults returns the published numbers.
+// Defaults returns the default limits.
 func Defaults() Limits {
 	return Limits{
 		Restarts:   RestartLimits{Max: 50, BackoffAfter: 10, BackoffCap: 300 * time.Second, MaxPerThreadPerDay: 60},

@@ -8,10 +8,10 @@ import (
 // Outcome is an attempt's result, listed in docs/verdicts.md; empty while the attempt runs.
 type Outcome string
 
-// Outcomes of attempts with kept work, or without work.
+// Outcomes of attempts that keep their work or have none.
 const (
 	WorkVerified   Outcome = "verified"      // see Verification.Verifies
-	WorkUnverified Outcome = "unverified"    // no new command failed, but the work is not verified
+	WorkUnverified Outcome = "unverified"    // nothing failed that passed on the base, but the work is not verified
 	VerifyFailed   Outcome = "verify_failed" // a verify command failed or cannot work
 	NoChange       Outcome = "no_change"
 	Answered       Outcome = "answered"

@@ -33,17 +33,17 @@ func PlaceOf(labels []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(labels))), ",")
 }
 
-// inFolder begins the place of an attempt that is left to one node. No label begins with it.
+// inFolder begins the place of an attempt that is reserved for one node. No label begins with it.
 const inFolder = "@"
 
-// InFolder is the place of an attempt that is left to the node with a data folder.
+// InFolder returns the place of an attempt that is reserved for the node with a data folder.
 func InFolder(folder string) string { return inFolder + folder }
 
 // LeftToNode reports whether a place names one node.
 func LeftToNode(place string) bool { return strings.HasPrefix(place, inFolder) }
 
-// Warm returns the first of some data folders that belongs to a running node: the attempt starts fastest there. It is
-// empty if that node is this one or if there is none.
+// Warm returns the first of the data folders that belongs to a running node: the attempt starts fastest there. The
+// result is empty if that node is this one or if there is none.
 func Warm(self Node, others []Node, folders ...string) string {
 	for _, f := range folders {
 		if f == "" {
@@ -59,7 +59,6 @@ func Warm(self Node, others []Node, folders ...string) string {
 	return ""
 }
 
-// LabelsOf returns the labels of a place.
 func LabelsOf(place string) []string {
 	if place == "" || place == anyAgents {
 		return nil

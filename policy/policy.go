@@ -12,32 +12,32 @@ type Facts struct {
 	Now     time.Time
 	Purpose Purpose // what is being decided; set by Next
 	Limits  Limits
-	// Paused is why the operator or the repository forbids work. Closed is why the thread cannot continue. Stopped
-	// says who stopped the run after the last request. Empty means no.
+	// Paused is why the operator or the repository forbids work. Closed is why the thread cannot continue. Stopped says
+	// who stopped the run after the last request. Each is empty if it does not apply.
 	Paused, Closed, Stopped string
 
 	Attempts     []Attempt // the thread's finished attempts, oldest first
 	Handover     Handover  // the attempt that was handed over and continues
-	Raised       int       // number of attempts before the last /pawl raise; the daily limit leaves them out
+	Raised       int       // number of attempts before the last /pawl raise; the daily limits ignore them
 	Run          int       // the number of the current run
 	GlobalLimits []Ledger  // the global levels' ledgers; empty for no limit
-	Fresh        []Request // requests that no attempt has taken since the run's last stop
+	Fresh        []Request // requests since the run's last stop that no attempt has picked up
 	SaidAgain    bool      // Fresh repeats earlier feedback
 	Review       Review    // review remarks for the next attempt
 	Watch        Watch     // the watch of the pull request
 	RedTests     []string  // tests that failed in other Apps' checks, for the next attempt
-	Backends     []Backend // the repository's backends, in order of preference; each appears once for each of its accounts
+	Backends     []Backend // the repository's backends in order of preference, one entry per account
 	Unable       string    // why a verify command cannot work on the base; empty if all can or if unknown
 	Pinned       string    // the backend that a user chose; empty for none
-	// Choose picks a free backend by rewards, the same one for the same options. Nil takes the configured order.
+	// Choose picks a free backend by rewards; equal options give the same choice. Nil means the configured order.
 	Choose func([]Option) Choice
 }
 
-// Request is an accepted piece of feedback by the user with login By.
+// Request is accepted feedback that asks for work. By is its author's login.
 type Request struct {
 	Seq     int64
 	At      time.Time
-	Command string // solve, retry, resume, escalate; empty for a plain remark
+	Command string // such as solve or retry; empty for a plain remark
 	By      string
 	Source  Source  // decides how long to wait for more feedback
 	Purpose Purpose // of the attempt to start
@@ -46,9 +46,9 @@ type Request struct {
 	Generation int
 	Cause      string
 	Typed      bool // a user typed it in words that are new on the thread
-	Bot        bool // a bot wrote it; bots may command less
+	Bot        bool // a bot wrote it; its command overrides fewer holds
 	Watched    bool // the request asks for work only because of a watch
-	Standing   bool // the whole request came before the watch began
+	Standing   bool // every part of the request is older than the watch
 }
 
 // Attempt is a finished attempt: its decision and its receipt.
@@ -69,7 +69,7 @@ type Attempt struct {
 	RedTests           []string // tests that failed in the feedback's checks
 }
 
-// Backend is one arm on one of its accounts, with the limits of both. The zero value is not a backend.
+// Backend is a configured backend on one of its accounts, with the limits of both. The zero value means none.
 type Backend struct {
 	Name, Account string
 	CanEscalate   bool
@@ -86,7 +86,7 @@ type Decision struct {
 	Rule    Rule      `json:"rule"`
 	Reasons Reasons   `json:"reasons"`
 	Until   time.Time `json:"until,omitzero"` // the end of a wait; else zero
-	// Fields of an attempt.
+	// The fields below describe the next attempt.
 	Backend   string  `json:"backend,omitempty"`
 	Account   string  `json:"account,omitempty"`
 	Rung      int     `json:"rung,omitempty"`
@@ -95,7 +95,7 @@ type Decision struct {
 	Lifts     bool    `json:"lifts,omitempty"`  // a user's command ends the cooldown of a runaway backend
 	Choice    *Choice `json:"choice,omitempty"` // nil if there was no choice
 	Purpose   Purpose `json:"purpose,omitempty"`
-	Round     int     `json:"round,omitempty"` // the watch's round since a user's new words; 0 without a watch
+	Round     int     `json:"round,omitempty"` // the watch's round since a user last typed something new; 0 without a watch
 	Hint      string  `json:"hint,omitempty"`  // what a user can do now
 }
 
@@ -113,8 +113,8 @@ func (f Facts) first(rules ...rule) (d Decision) {
 // Next returns the decision of the first rule that applies. If the rule asks for an attempt, admit starts it, delays
 // it or stops.
 //
-// Each purpose is decided separately, the earliest request first. An attempt or a wait wins over an end. A wait for
-// headroom depends on who asks, so it leaves later purposes free.
+// Next decides each purpose separately, starting with the oldest request's. An attempt or a wait wins over an end. A
+// wait for headroom depends on who asks, so Next still considers later purposes.
 func Next(f Facts) (d Decision) {
 	var held []Decision
 	for i, p := range f.purposes() {
@@ -142,7 +142,7 @@ func Next(f Facts) (d Decision) {
 	return d
 }
 
-// soonest returns the wait with the earliest next look.
+// soonest returns the wait that Pawl checks again first.
 func (f Facts) soonest(waits []Decision) Decision {
 	return slices.MinFunc(waits, func(a, b Decision) int { return f.nextLook(a.Until).Compare(f.nextLook(b.Until)) })
 }
@@ -272,12 +272,12 @@ func (f Facts) run() []Attempt {
 	return all[i:]
 }
 
-// typed reports whether a user typed something new that no attempt has taken.
+// typed reports whether a user typed something new that no attempt has picked up.
 func (f Facts) typed() bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Typed })
 }
 
-// series lists the attempts since a user last typed something new, over runs.
+// series lists the attempts since a user last typed something new, across runs.
 func (f Facts) series() []Attempt {
 	if f.typed() {
 		return nil
@@ -294,7 +294,7 @@ func (f Facts) command(name string) bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Command == name })
 }
 
-// maxAskers limits the named requesters.
+// maxAskers limits the requesters that the reasons name.
 const maxAskers = 5
 
 func (f Facts) askers() []string {
@@ -336,7 +336,7 @@ func again(rule Rule, reasons ...string) Decision {
 	return Decision{Action: DoAttempt, Rule: rule, Reasons: Because(rule, reasons...)}
 }
 
-// on sets the attempt's rung, and its backend; empty means any.
+// on sets the attempt's backend and rung. An empty backend means any.
 func (d Decision) on(backend string, rung int) Decision {
 	d.Backend, d.Rung, d.Escalated = backend, rung, rung == RungEffort
 	return d

@@ -12,7 +12,7 @@ import (
 )
 
 // Tokens counts the use of a session or an attempt. Input includes cached input; Output includes reasoning. The zero
-// value is unknown, null in JSON.
+// value means unknown and is null in JSON.
 type Tokens struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
@@ -72,7 +72,8 @@ const (
 	Likely  = "likely"
 )
 
-// Usable returns when the account should work again; zero if unknown. Times from messages are rounded up by a minute.
+// Usable returns when the account should work again; zero if unknown. Messages give whole minutes, so their times get a
+// minute more.
 func (l *Limit) Usable() time.Time {
 	if l == nil || l.ResetsAt.IsZero() {
 		return time.Time{}
@@ -173,9 +174,9 @@ type Receipt struct {
 	Judge      *Judged    `json:"judge,omitempty"` // the judge's answer; nil if no judge was asked
 	Rungs      []Rung     `json:"rungs,omitempty"` // recoveries in this attempt
 	Mentions   int        `json:"mentions,omitempty"`
-	// RefusedHosts lists HOST:PORT that the network policy refused. The agent's entries have any other reason in
-	// parentheses; verify commands' entries have their list's key (RefusedIn). Sent and Received count the agent's
-	// traffic in bytes, without its model's.
+	// RefusedHosts lists HOST:PORT that the network policy refused. The agent's entries may add a reason in
+	// parentheses; verify commands' entries add their list's key (RefusedIn). Sent and Received count the agent's
+	// traffic in bytes, except to its model.
 	RefusedHosts []string `json:"refused_hosts,omitempty"`
 	Sent         int64    `json:"sent,omitempty"`
 	Received     int64    `json:"received,omitempty"`
@@ -371,6 +372,6 @@ type Trajectory struct {
 	Errors   int   `json:"errors"`  // failed calls
 	Retries  int   `json:"retries"` // repeated model requests
 	Bytes    int64 `json:"bytes"`   // of the agent's output
-	// FilesAfterTests counts files edited after the last test run; 0 also without one.
+	// FilesAfterTests counts files edited after the last test run; 0 if no tests ran.
 	FilesAfterTests int `json:"files_after_tests,omitempty"`
 }

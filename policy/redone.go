@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Patches below smallPatch words share much of their form, so they are similar only above smallSimilarity. On 403
-// pairs labelled by people, this cut wrong matches from 23 % to 9 %.
+// Patches below smallPatch words resemble each other by form alone, so they need smallSimilarity. On 403 pairs labelled
+// by people, this cut wrong matches from 23 % to 9 %.
 const (
 	smallPatch      = 80
 	smallSimilarity = 0.94
@@ -25,13 +25,15 @@ func (l StagnationLimits) forPatches(words ...int) float64 {
 	return l.Similarity
 }
 
-// Limits of a receipt's lines of each kind, and of the letters and digits that a counted line needs (our choice).
+// A receipt keeps up to maxKeptLines added and removed lines each, with at least minKeptLine letters and digits (our
+// choice).
 const (
 	maxKeptLines = 100
 	minKeptLine  = 4
 )
 
-// ChangedLines returns hashes of the first lines that a git diff adds and removes, without white space.
+// ChangedLines returns hashes of the first lines that a git diff adds and removes. Runs of white space count as one
+// space.
 func ChangedLines(diff string) (put, took []uint32) {
 	body := false
 	for line := range strings.Lines(diff) {
@@ -90,8 +92,8 @@ func deliveries(all []Attempt) (rounds []delivery) {
 	return rounds
 }
 
-// redoes reports whether a round replaces the previous one: the removed lines are at least half of both rounds'
-// lines, and the work grew by at most a quarter.
+// redoes reports whether a round replaces the previous one: it removes at least half of the lines that the previous one
+// added, and these are at least half of its removed lines. It adds at most a quarter more lines than it removes.
 func (r delivery) redoes(before delivery) bool {
 	n := 0
 	for _, line := range r.took {
@@ -106,8 +108,8 @@ func (r delivery) redoes(before delivery) bool {
 	return 2*n >= max(len(r.took), len(before.put))
 }
 
-// redelivered judges rounds of feedback, over runs, that brought nearly the same work: the round redid it, or
-// answered a repeated request. words enables the second test.
+// redelivered counts rounds of feedback, across runs, that brought nearly the same work by redoing it or by answering a
+// repeated request. words enables the second test.
 func redelivered(all []Attempt, l Limits, words bool) Stagnant {
 	v := Stagnant{Kind: kindRevision}
 	rounds := deliveries(all)

@@ -65,7 +65,7 @@ const (
 	RuleBackoff        Rule = "backoff"
 )
 
-// The rules of the step.
+// The rules that the solver applies outside Next.
 const (
 	RuleEmptyTask       Rule = "empty_task"
 	RuleFork            Rule = "fork"
@@ -89,7 +89,7 @@ type Words struct {
 	Decides []Action // possible actions
 	// When the rule applies, for docs/verdicts.md; empty if its title or an outcome's meaning explains it.
 	When string
-	// Waits completes "waits for", Stops says why work stopped. Rules of newer versions have neither.
+	// Waits completes "waits for", Stops says why work stopped. Rules from newer versions have neither.
 	Waits, Stops string
 	Help         Help // the useful commands after a stop
 }
@@ -434,8 +434,8 @@ var words = map[Rule]Words{
 
 type Reason struct {
 	Rule Rule `json:"rule,omitempty"` // may differ from the deciding rule
-	// Text is a sentence without a full stop. If Until is set, the text ends before the time: it resets at, cooling
-	// down until.
+	// Text is a sentence without a full stop. If Until is set, the time completes the text, as in "it resets at" or
+	// "cooling down until".
 	Text  string    `json:"text"`
 	Until time.Time `json:"until,omitzero"`
 }

@@ -400,7 +400,7 @@ func (t Transient) backoff(n int) time.Duration {
 
 func (a Attempt) refused() bool { return a.Outcome.Passes() }
 
-// transient continues on an account without a refusal since the last other result, or waits.
+// transient continues on an account outside the current row of refusals, or waits.
 func transient(f Facts) Decision {
 	a, _ := f.last()
 	if !a.refused() || f.forced() {
@@ -434,7 +434,6 @@ func transient(f Facts) Decision {
 	return again(RuleTransient, why).like(a)
 }
 
-// isKept reports whether the attempt's work is kept.
 func (a Attempt) isKept() bool {
 	if a.Pushed {
 		return true

@@ -24,7 +24,8 @@ const (
 	severeWithin = 7 * 24 * time.Hour
 )
 
-// Cooldown is an arm's cooldown on a repository after an edit loop. A Runaway lasts until a user's command forces an attempt.
+// Cooldown is an arm's cooldown on a repository after an edit loop. A Runaway lasts until a user's command forces an
+// attempt.
 type Cooldown struct {
 	Class  Class       `json:"class"`
 	At     time.Time   `json:"at"` // the loop's end
@@ -92,7 +93,7 @@ type Edits struct {
 	// Failures counts failures of FailedCall with any output.
 	Failures   int    `json:"failures,omitempty"`
 	FailedCall string `json:"failed_call,omitempty"`
-	// SameCalls counts equal results of SameCall with no edit between.
+	// SameCalls counts equal results of SameCall with no edit in between.
 	SameCalls int    `json:"same_calls,omitempty"`
 	SameCall  string `json:"same_call,omitempty"`
 	// SameChecks counts equal results of SameCheck after another edit.
@@ -112,7 +113,7 @@ const (
 	LoopEdits    = "edits"            // edits that repeat earlier content
 	LoopChurn    = "churn"            // edits without a remaining change
 	LoopFailures = "failures"         // a call that fails repeatedly
-	LoopCalls    = "repeated_calls"   // a call with the same result and no edit between
+	LoopCalls    = "repeated_calls"   // a call with the same result and no edit in between
 	LoopChecks   = "unchanging_check" // a call with the same result after different edits
 )
 
@@ -141,7 +142,7 @@ func (l SeverityLimits) Loops(e Edits) []Loop {
 	return all
 }
 
-// failures returns the most failures of one call: with any output from manyFailed on, else with the same output.
+// failures returns the most failures of one call: with any output if they reach manyFailed, else with the same output.
 func (e Edits) failures() int {
 	if e.Failures >= manyFailed {
 		return e.Failures
@@ -175,7 +176,7 @@ type Severity struct {
 	Reasons  []string
 }
 
-// Judge classifies edits that reach the published counts and show circles. If the edits' content is unknown, the
+// Judge classifies edits that reach the published counts and go in circles. If the edits' content is unknown, the
 // counts decide. Either count is enough for a higher class.
 func (l SeverityLimits) Judge(e Edits) Severity {
 	edits := Plural(e.Operations, "edit")
@@ -275,7 +276,7 @@ func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
 }
 
 // certainTimes multiplies the severe threshold for running attempts known only by counts. Healthy sessions reach the
-// threshold (25 of 39 edits on one file), but never double it.
+// threshold (25 of 39 edits on one file), but never twice the threshold.
 const certainTimes = 2
 
 // CutOff returns the verdict on a running attempt, and whether to end it as a severe loop.

@@ -14,7 +14,7 @@ import (
 type Stagnant struct {
 	Kind       string  // failure, revision, or empty for nothing
 	Similar    int     // similar attempts in a row, from the newest backwards
-	Similarity float64 // of the newest attempt and the closer of the two before it, 0..1
+	Similarity float64 // of the newest attempt to the closer of the two before it, 0..1
 	// Same names the equal result of the newest and an earlier attempt on the same input: the same tree or failing
 	// tests.
 	Same      string
@@ -24,7 +24,7 @@ type Stagnant struct {
 }
 
 // Stagnation compares each of a run's attempts with the two before it, so alternating attempts count as similar. It
-// compares feedback rounds over runs.
+// compares feedback rounds across runs.
 func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 	v := redelivered(all, l, true)
 	if v.Escalated {
@@ -93,12 +93,10 @@ func (l StagnationLimits) reached(similar int) bool {
 	return similar > 0 && similar >= l.EscalateAfter
 }
 
-// revisions describes rounds of feedback with similar work.
 func revisions(v Stagnant, from float64) string {
 	return fmt.Sprintf("%s of feedback in a row brought similar work (%.2f; similar from %.2f)", Plural(v.Similar, "round"), v.Similarity, from)
 }
 
-// similarity compares two known fingerprints.
 func similarity(a, b simhash.Print) (s float64, known bool) {
 	if a == 0 || b == 0 {
 		return 0, false
@@ -136,7 +134,7 @@ type point struct {
 }
 
 // samePoint finds an earlier attempt with the newest one's failing tests or tree. Both must have failed, without new
-// requests between.
+// requests in between.
 func samePoint(run []Attempt) (point, bool) {
 	if len(run) == 0 {
 		return point{}, false

@@ -37,7 +37,7 @@ func (s Steering) Decide() Steer {
 	return SteerAgent
 }
 
-// NeedsReply reports whether to reply to the writer, because the text had another effect than expected.
+// NeedsReply reports whether to reply to the writer, because the text did not have the expected effect.
 func (s Steer) NeedsReply() bool { return s == SteerFull || s == SteerMissed }
 
 // Steerer is a user who steered an attempt.

@@ -27,7 +27,6 @@ func commandTests(command string) bool {
 // documentStart matches a here-document's start with its delimiter.
 var documentStart = regexp.MustCompile(`<<-?\s*['"\\]?(\w+)`)
 
-// withoutDocuments removes here-documents.
 func withoutDocuments(command string) string {
 	var b strings.Builder
 	end := ""

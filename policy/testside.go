@@ -52,10 +52,10 @@ func TestFile(file string) bool {
 	return slices.ContainsFunc(strings.Split(dir, "/"), func(d string) bool { return named(d, testFolders) })
 }
 
-// TestSide lists files of the tests: paths, and names in any folder that the verify commands run.
+// TestSide lists files that belong to the tests: paths, and name patterns that match in any folder.
 type TestSide []string
 
-// manifest holds scripts and also settings of the code.
+// manifest holds scripts of verify commands, but also settings of the code.
 const manifest = "package.json"
 
 var pythonManifests = []string{"pyproject.toml", "setup.cfg"}
@@ -80,7 +80,8 @@ func NewTestSide(commands []string, read func(file string) string) (s TestSide) 
 	return s
 }
 
-// follow adds the files that a shell text runs. In a verify command, the repository's programs count.
+// follow adds the files that a shell text runs. If command is set, text is a verify command, whose programs in the
+// repository count too.
 func (s *TestSide) follow(text string, command bool, read func(file string) string) {
 	for _, word := range executed(text) {
 		readable := script(word) || toolFiles[word] != nil
@@ -112,7 +113,7 @@ func script(word string) bool {
 	return strings.Contains(word, "/") && path.Ext(word) == ""
 }
 
-// Reported adds the test files named in reports, without pytest's doctests.
+// Reported adds the test files named in reports, except pytest's doctests.
 func (s TestSide) Reported(results ...[]Verified) TestSide {
 	for _, v := range slices.Concat(results...) {
 		for _, name := range slices.Concat(v.Ran, Names(v.Failing), v.Known) {
@@ -187,7 +188,7 @@ func manifests(file string) bool {
 	return path.Base(file) == manifest || slices.Contains(pythonManifests, path.Base(file))
 }
 
-// Has reports whether a whole file belongs to the tests. WithScripts handles parts.
+// Has reports whether a whole file belongs to the tests. Manifest finds files that belong in part.
 func (s TestSide) Has(file string) bool {
 	if TestFile(file) {
 		return true

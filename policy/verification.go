@@ -15,7 +15,7 @@ const (
 	// ChangedTests: all tests pass with the agent's test changes. With the base's test files they fail, are fewer, or
 	// did not run.
 	ChangedTests Verification = "changed_tests"
-	// AsBefore: only failures that the base has too.
+	// AsBefore: the base has the same failures.
 	AsBefore Verification = "as_before"
 	Failed   Verification = "failed"
 	// Broken: a command cannot work, not even on the base.

@@ -91,8 +91,8 @@ func (v Verified) failure() string {
 
 var noProgram = regexp.MustCompile(`(?m)^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$|^\S*python[\d.]*: No module named \S+$`)
 
-// Unable returns why a command verified nothing; empty if it did. On the base, the command or the machine is the
-// cause.
+// Unable returns why a command verified nothing; empty if it verified something. On the base, the command or the
+// machine is the cause.
 func (v Verified) Unable() string {
 	if v.TimedOut {
 		return "it does not end in time"
@@ -273,7 +273,7 @@ func (v Verified) asText() bool {
 	return slices.Equal(v.Known, []string{v.Command})
 }
 
-// partOf reports whether a second run failed only in some of the first failures. A run that broke off tells nothing.
+// partOf reports whether a second run failed only in some of the first failures. A run that broke off proves nothing.
 func (v Verified) partOf(first []Failing) bool {
 	if len(v.Failing) == 0 || v.FailedTests > len(v.Failing) {
 		return false

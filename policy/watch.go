@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Watch is a user's standing request to bring a pull request to green, in rounds: attempts that no user asked for. The
-// zero value watches nothing.
+// Watch is a user's standing request to get a pull request's checks green, in rounds: attempts that no user asked for.
+// The zero value watches nothing.
 type Watch struct {
 	Rounds int       // limit of rounds without a user's new words; 0 if nothing is watched
 	Asked  time.Time // the last request in new words; zero for none
@@ -15,12 +15,12 @@ type Watch struct {
 	Pushed time.Time // the last push of a user to the branch
 	Moved  time.Time // the last push to the branch by anyone but Pawl
 	Ended  string    // why a watch ended, if only that watch asked for the run's attempts; else empty
-	// Settles is when the checks of the head are looked at again; zero if they have finished.
+	// Settles is when Pawl looks at the head's checks again; zero if they have finished.
 	Settles time.Time
 }
 
-// Silence is how long a watch leaves a branch alone after a user's push, unless the user asks. The issue that asked for
-// watches sets it.
+// Silence is how long a watch leaves a branch alone after a user's push, unless the user asks. The issue that requested
+// watches gave the value.
 const Silence = time.Hour
 
 // QuietUntil returns when the silence after a user's push ends; zero if a user spoke since.
@@ -72,8 +72,8 @@ func (f Facts) lastRound() (r roundOf) {
 	return r
 }
 
-// fixedNothing lists the tests that failed before a round and still fail after it. It lists none unless all of them do,
-// and if something else may be the cause: the round did not come to its end, or the branch moved since.
+// fixedNothing lists the tests that failed before a round if all of them still fail after it. It lists none if
+// something else may be the cause: the round broke off, or the branch has moved since.
 func (r roundOf) fixedNothing(f Facts) []string {
 	if !r.last.judged() || f.Watch.Moved.After(r.last.EndedAt) {
 		return nil
@@ -90,7 +90,7 @@ func (a Attempt) judged() bool {
 	return a.Pushed || a.Outcome.Work() || slices.Contains(verdicts, a.Outcome)
 }
 
-// round returns the number of the round that an attempt begins or repeats; 0 if it is none.
+// round returns the number of the round that the next attempt begins or repeats; 0 outside a watch.
 func (f Facts) round() int {
 	if f.watched() {
 		return f.WatchRounds() + 1
@@ -165,7 +165,7 @@ func (f Facts) notGreen() Decision {
 	return stop(RuleNotGreen, "Look at the failing checks; comment `/pawl solve` with what to do, in new words. Then the count begins again.", why...)
 }
 
-// Watchable is what decides whether a pull request may be watched.
+// Watchable holds the facts that decide whether a pull request may be watched.
 type Watchable struct {
 	Unread       string // what GitHub refused to show, and the error; empty for nothing
 	Pull         bool   // the thread has an open pull request
@@ -175,14 +175,14 @@ type Watchable struct {
 	Default      bool   // the branch is the default branch
 	Other        int    // the watched pull request that has the same branch; 0 for none
 	Protected    bool   // classic protection or a rule blocks Pawl's pushes to the branch
-	Rounds       int    // that the server and the repository allow
+	Rounds       int    // rounds that the server and the repository allow
 	Untriggered  string // the trigger that the repository does not listen to; else empty
 	LabelIgnored bool   // the label was there before, and watch.pulls does not count it
 	Broken       bool   // the repository's configuration has errors
 }
 
-// blocksPush lists the types of ruleset rules that block every push of new commits. The quotations are from GitHub's REST
-// reference, "Get rules for a branch".
+// blocksPush lists the types of ruleset rules that block every push of new commits. The quotations are from GitHub's
+// REST reference, "Get rules for a branch".
 var blocksPush = map[string]string{
 	"update":                 `"Only allow users with bypass permission to update matching refs"`,
 	"pull_request":           `"all commits be made to a non-target branch and submitted via a pull request"`,
@@ -249,7 +249,7 @@ type HeadCheck struct {
 type Head struct {
 	Checks    []HeadCheck
 	Required  []string // names of the checks that must pass before a merge
-	Mergeable bool     // GitHub would merge it: its rules are met, also by statuses that are not check runs
+	Mergeable bool     // GitHub would merge it: its rules are met, including statuses that are not check runs
 	Unstable  bool     // GitHub would merge it, but a status or a check has not passed
 	Conflicts bool     // with the base
 	Behind    bool     // a rule requires the base's newer commits
@@ -278,13 +278,13 @@ func (h Head) Counts() []HeadCheck {
 // Lack is what keeps a commit from being ready. Why is empty if it is ready.
 type Lack struct {
 	Why    string
-	Silent bool // no event will tell that it came
-	// Unstable: all checks pass, and GitHub counts the commit as not passed.
+	Silent bool // no event reports when the lack ends
+	// Unstable: all checks pass, but GitHub counts the commit as not passed.
 	Unstable bool
 }
 
-// Lacks says what keeps the commit from being ready. Required checks that are not check runs are commit statuses, which
-// only GitHub's own verdict covers, and whose events Pawl does not get.
+// Lacks says what keeps the commit from being ready. Required checks that are not check runs are commit statuses. Only
+// GitHub's own verdict covers them, and Pawl gets no events about them.
 func (h Head) Lacks() Lack {
 	why := h.checksLack()
 	if why == "" {
@@ -315,7 +315,7 @@ func (h Head) checksLack() string {
 // announcedLack names a lack whose end an event reports.
 func (h Head) announcedLack() string {
 	switch {
-	case h.Unread != "": // an hourly look finds its end
+	case h.Unread != "": // an hourly look notices when this ends
 		return ""
 	case h.More > 0:
 		return fmt.Sprintf("it has more than %d checks, and Pawl reads no more", h.More)
@@ -333,8 +333,8 @@ func (h Head) announcedLack() string {
 	return ""
 }
 
-// onlyUnstable reports whether GitHub counts the commit as not passed, and no required check is known that decides. The
-// checks have passed, so it is a commit status or Pawl's own check run.
+// onlyUnstable reports whether GitHub counts the commit as not passed, and no required check is known. The checks have
+// passed, so the cause is a commit status or Pawl's own check run.
 func (h Head) onlyUnstable() bool { return h.Unstable && len(h.Required) == 0 }
 
 // unannouncedLack names a lack whose end no event reports.
@@ -357,15 +357,16 @@ func (h Head) unannouncedLack() string {
 	return ""
 }
 
-// The waits before another look at a head that lacks something whose end no event tells. Our choice.
+// Pawl looks again at a head if no event reports when its lack ends. These are the bounds of each wait, and the time
+// until it gives up. Our choice.
 const (
 	lookAgainFirst = 10 * time.Minute
 	lookAgainMost  = time.Hour
 	lookAgainFor   = 24 * time.Hour
 )
 
-// LookAgain returns when to look again at a head commit that appeared at a time: each wait doubles the commit's age,
-// between 10 minutes and an hour, for 24 hours. Zero means at the next event.
+// LookAgain returns when to look again at a head commit. Each wait doubles the commit's age, between 10 minutes and an
+// hour, for 24 hours. Zero means at the next event.
 func LookAgain(appeared, now time.Time) time.Time {
 	age := now.Sub(appeared)
 	if age >= lookAgainFor {
@@ -382,8 +383,8 @@ func LookAgainUnread(appeared, now time.Time) time.Time {
 	return now.Add(lookAgainMost)
 }
 
-// AskAgain returns when to ask GitHub again about what it has been asked to compute or start since a time: each wait
-// doubles the time so far, between 5 seconds and 5 minutes. Zero means that it has taken an hour.
+// AskAgain returns when to ask GitHub again for a result that is pending since a time. Each wait doubles the time so
+// far, between 5 seconds and 5 minutes. Zero means that it has taken an hour.
 func AskAgain(since, now time.Time) time.Time {
 	age := now.Sub(since)
 	if age >= time.Hour {

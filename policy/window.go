@@ -9,7 +9,7 @@ import (
 // Window is a reading of one usage window of an account, such as the five hours of a subscription.
 type Window struct {
 	Name     string        `json:"name"`                // such as 5h, 7d or 7d_oi
-	Used     float64       `json:"used"`                // the used share; 1 is full, and providers report more
+	Used     float64       `json:"used"`                // the used share; 1 is full, but providers may report more
 	ResetsAt time.Time     `json:"resets_at,omitzero"`  // zero if the provider did not report it
 	SeenAt   time.Time     `json:"seen_at"`             // when the provider reported it
 	Length   time.Duration `json:"length_ns,omitempty"` // 0 if unknown
@@ -23,7 +23,7 @@ const resetJitter = time.Minute
 
 func (w Window) sameReset(o Window) bool { return w.ResetsAt.Sub(o.ResetsAt).Abs() <= resetJitter }
 
-// earlyFall is a fall of the used share that no rounding and no late answer explains. Our choice.
+// earlyFall is a drop in the used share that neither rounding nor a late answer explains. Our choice.
 const earlyFall = 0.1
 
 // Since returns the share that was used since an earlier reading. known is false after a reset between the two. A
@@ -70,8 +70,8 @@ const maxUses = 20
 // Meter is a usage window with the shares that attempts used.
 type Meter struct {
 	Window
-	// Uses are the shares that the last attempts used, by backend, oldest first. Concurrent attempts on the account
-	// count in each.
+	// Uses are the shares that the last attempts used, by backend, oldest first. Each share includes concurrent
+	// attempts on the account.
 	Uses map[string][]float64 `json:"uses,omitempty"`
 	// Claims are the newest readings from agents of two threads, the newest last.
 	Claims []WindowClaim `json:"claims,omitempty"`
@@ -109,7 +109,7 @@ func (m Meter) Claimed(thread string, w Window) Meter {
 	return m
 }
 
-// For returns a thread's meter, with the claims of its own agents.
+// For returns the meter as a thread sees it, including its own agents' claim.
 func (m Meter) For(thread string) Meter {
 	for _, c := range m.Claims {
 		newer := c.Thread == thread && !c.SeenAt.Before(m.SeenAt)

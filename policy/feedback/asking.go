@@ -126,11 +126,11 @@ func marked(words string) (severity int) {
 const (
 	// inARow remarks identify a program (our choice; error rate for people: docs/verdicts.md).
 	inARow = 6
-	// even is the tolerance of a gap, as a share of the smallest gap, from a whole multiple of the smallest. A
-	// program that polls every five minutes writes after five, ten or fifteen.
+	// even is how far a gap may be from a whole multiple of the smallest gap, as a share of the smallest. A program
+	// that polls every five minutes writes after five, ten or fifteen.
 	even = 0.02
-	// Gaps in seconds: coarse is the least that can equal others, gross the least that can be a multiple. GitHub
-	// reports whole seconds, so smaller gaps agree by chance.
+	// Seconds. Equal gaps must last at least coarse; multiples need a smallest gap above gross. GitHub reports whole
+	// seconds, so smaller gaps agree by chance.
 	coarse, gross = 5, 30
 )
 

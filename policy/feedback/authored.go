@@ -26,7 +26,7 @@ type Authored struct {
 // that posts: "done" occurs in any session by chance.
 const runWords = 4
 
-// maxRuns limits the hashes of one attempt's texts, and again of its posted texts. Healthy sessions have up to 4,300
+// maxRuns limits the hashes of one attempt's texts. Posted texts may add as many. Healthy sessions have up to 4,300
 // runs; the longest recorded answer has 8,600.
 const maxRuns = 1 << 14
 
@@ -50,7 +50,8 @@ func Posts(text string) bool {
 }
 
 // Add adds an agent's text; ran means that it was executed. It reports whether the text may have posted something.
-// White space, punctuation, quoting and escapes are ignored: posted remarks pass JSON, a shell and a here-document.
+// White space, punctuation, quoting and escapes are ignored: posted remarks pass through JSON, a shell and a
+// here-document.
 func (a *Authored) Add(text string, ran bool) (posts bool) {
 	shortest, most := runWords, maxRuns
 	if ran && Posts(text) {
@@ -117,8 +118,8 @@ func (r Remark) parts() []Page {
 	return all
 }
 
-// minCopy is the fewest words of a copy of Pawl's texts: fewer match by chance. maxOwn limits a thread's runs (32
-// KiB) before its last text.
+// minCopy is the fewest words of a copy of Pawl's texts: fewer match by chance. A thread with maxOwn runs (32 KiB)
+// takes no further text.
 const minCopy, maxOwn = 8, 1 << 13
 
 // volatile matches text that copies omit or that changes during the work: tags, link targets, words with digits.

@@ -13,14 +13,13 @@ import (
 type Command struct {
 	// Name is in policy.Commands, or policy.UnknownCommand for any other word after /pawl. Empty means no command.
 	Name string
-	// Text is the visible text after the name: all lines for commands with policy.TakesLines; the backend for use; the word
-	// itself for unknown; else the rest of the line.
+	// Text is the visible text after the name: all lines for commands with policy.TakesLines; the backend for "use";
+	// the word itself for unknown commands; else the rest of the line.
 	Text string
 	// Mention means that the comment mentions the App's name instead of /pawl.
 	Mention bool
 }
 
-// Works reports whether the command asks for work.
 func (c Command) Works() bool {
 	return policy.CommandNamed(c.Name).Effect == policy.BeginsWork
 }
@@ -34,8 +33,8 @@ func (c Command) thanks() bool {
 }
 
 // ParseCommand finds the command in a comment, review or description. A command starts a line of the writer's own
-// visible words: no quotes, code, HTML comments, quoted e-mail, and less than four columns of indentation. Signs of
-// list items, headings and emphasis may precede it. In doubt a line is not a command, but Near finds it.
+// visible words, outside quotes, code, HTML comments and quoted e-mail, and indented by less than four columns. Signs
+// of list items, headings and emphasis may precede it. A doubtful line is not a command, but Near finds it.
 //
 // slug is the App's name; a line that starts with its mention means solve, and "@slug stop" alone means stop. The
 // first command counts, but a stop counts anywhere.
@@ -269,8 +268,8 @@ func mentions(text, slug string) bool {
 // nameBefore matches a character after which a mention would be a part of another word.
 var nameBefore = regexp.MustCompile(`[\w./@-]`)
 
-// near matches what may be meant as a command: /pawl inside a line or joined to the command's name, and pawl at the start
-// of a line without the slash.
+// near matches what may be meant as a command: /pawl inside a line or joined to the command's name, and pawl at the
+// start of a line without the slash.
 var near = regexp.MustCompile(`(?i)(?:^|[^\w./@-])/pawl[^\pL\pN]*(\pL+)|^\P{L}*pawl[^\pL\pN]+(\pL+)`)
 
 // polite matches what users write after a command besides punctuation.
@@ -282,8 +281,8 @@ var tag = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
 // Attempt is what a text without a command seems to mean.
 type Attempt struct {
 	Name string // of the command; empty for none
-	// Whole means that nothing follows the command on its line. Otherwise the text may be prose about the command, or
-	// addressed to Pawl: "Pawl: status must be 404". A stop with its slash is always whole.
+	// Whole means that at most polite words follow the command on its line. Otherwise the text may be prose about the
+	// command, or addressed to Pawl: "Pawl: status must be 404". A stop with its slash is always whole.
 	Whole bool
 }
 

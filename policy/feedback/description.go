@@ -17,8 +17,8 @@ const (
 )
 
 var (
-	// managed matches the markers of Pawl's block in a description, also in code: an open code block would include
-	// the appended block.
+	// managed matches the markers of Pawl's block in a description, even in code: an unclosed code block would include
+	// the block that Pawl appends.
 	managed = regexp.MustCompile(`(?is)<!--\s*pawl:(begin|end)\b.*?-->`)
 
 	token = regexp.MustCompile(`(?i)` + moment + `|` + number)
@@ -35,7 +35,7 @@ var (
 	// written matches a time stamp, with its weekday.
 	written = regexp.MustCompile(`(?i)(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b[^\w\n]*)?(?:` + moment + `)`)
 
-	// wished matches words that make a date a wish.
+	// wished matches words that make a date part of a request, such as a deadline.
 	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|(?:last|latest|letzter?) (?:day|date|tag)|must|should|needs?|until|frist|fällig)\b|\b(?:to|by|before|bis(?: zum)?|avant le|antes del?|entro il) \d|期限|締切`)
 
 	// clause matches a sentence or a line. Cells of a table row belong together.
@@ -83,13 +83,14 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 	return diff, true
 }
 
-// moves limits the values of a token that start work: a user may change a port twice (our choice).
+// moves is the number of values from which a token counts as changing by itself: a user may change a port twice (our
+// choice).
 const moves = 4
 
 // stampWords limits the words between a word about syncing and its time: "synced from Linear ENG-12 on" (our choice).
 const stampWords = 4
 
-// still removes text that changes by itself. A clause about syncing loses its times, unless it expresses a wish.
+// still removes text that changes by itself. A clause about syncing loses its times, unless they are part of a request.
 func still(content string) string {
 	return clause.ReplaceAllStringFunc(moving.ReplaceAllString(rendered(content), "…"), func(c string) string {
 		if !stamp(c) {
@@ -127,8 +128,8 @@ func rendered(content string) string {
 	return strings.ReplaceAll(markup.ReplaceAllString(b.String(), ""), "_", " ")
 }
 
-// onlyMoves reports whether two contents differ only in text that changes by itself, or in tokens with several known
-// values.
+// onlyMoves reports whether two contents differ only in text that changes by itself, or in tokens with at least moves
+// known values.
 func onlyMoves(was, now string, known []string) bool {
 	shape := func(text string) string { return token.ReplaceAllString(still(text), "\x00") } // does not occur in contents
 	if sameWords(still(was), still(now)) {

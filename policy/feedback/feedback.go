@@ -42,7 +42,7 @@ func Writes(permission string) bool { return permission == "write" || Maintains(
 // Maintains reports whether a permission allows pausing a repository.
 func Maintains(permission string) bool { return permission == "admin" || permission == "maintain" }
 
-// Enough returns a test whether a permission allows a command.
+// Enough returns the permission check for a command.
 func Enough(c policy.CommandRow) func(permission string) bool {
 	if c.Permission == policy.Maintain {
 		return Maintains
@@ -96,7 +96,6 @@ func (r Remark) Parsed() Remark {
 
 func (r Remark) page() Page { return *r.Parsed().parsed }
 
-// Unquoted returns the text without quotations.
 func (r Remark) Unquoted() string { return r.page().Unquoted() }
 
 // byBot reports whether Pawl's bot user acted.
@@ -105,11 +104,11 @@ func byBot(a Actor, s Self) bool { return a.ID != 0 && a.ID == s.BotID }
 // Scene is the state of the thread's log and of GitHub. Without a known permission, Judge accepts nothing.
 type Scene struct {
 	Self Self
-	// ByPawl means that the log has the remark's id as Pawl's.
+	// ByPawl means that the log lists the remark's id as Pawl's own.
 	ByPawl bool
 	// Marked means that the text has a marker of Pawl.
 	Marked bool
-	// ByAgent means that an agent wrote the text during an attempt. Set it after Need AgentTexts.
+	// ByAgent means that an agent wrote the text during an attempt. It is unknown before the look-up AgentTexts.
 	ByAgent bool
 	// Tracked means that Pawl has worked on the thread.
 	Tracked bool
@@ -205,7 +204,7 @@ func Judge(r Remark, s Scene) Judgement {
 	return j
 }
 
-// strangeBot reports whether a bot acted that is not allowed. Check runs come from bots.
+// strangeBot reports whether a bot outside AllowedBots acted. All check runs come from bots.
 func strangeBot(r Remark, s Scene) bool {
 	if r.Source == policy.FromCheckRun || !r.Actor.Bot() {
 		return false
@@ -215,11 +214,11 @@ func strangeBot(r Remark, s Scene) bool {
 
 func (j Judgement) begins() bool { return j.Accepted && j.Command.Works() }
 
-// empty reports whether nothing follows. Restoring a description also needs the permission.
+// empty reports whether the judgement has no effect. A restored description has one: it also needs the permission.
 func (j Judgement) empty() bool { return !j.Accepted && j.Description == "" && j.Reply == "" }
 
 func refuse(j Judgement, r Remark, s Scene) Judgement {
-	if j.Reply != "" { // no reply about commands
+	if j.Reply != "" { // users without permission get no replies about commands
 		j.Reply = ""
 		return j
 	}
@@ -344,7 +343,7 @@ func asks(r Remark, s Scene) Judgement {
 	return ignore("%s is not a source of feedback", r.Source)
 }
 
-// watches is the part of the label after a colon that means watch. Removed and Present are states of that label's remark.
+// watches, after a colon, completes the label that means watch. Removed and Present are the states of its remarks.
 const (
 	watches = "watch"
 	Removed = "removed" // the label was removed
@@ -438,7 +437,7 @@ func asksByText(r Remark, s Scene) Judgement {
 	return accept(why, text)
 }
 
-// onlyAttempts reports whether a user meant a command that begins no work. Other words are worked on where Pawl listens.
+// onlyAttempts reports whether a user meant a command that begins no work. Other words are requests where Pawl listens.
 func (r Remark) onlyAttempts(meant Attempt) bool {
 	if !byPerson(r) || !meant.Whole {
 		return false
@@ -537,7 +536,8 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	return j
 }
 
-// untrackedEdit ignores the edit of a description that Pawl does not work on. Reply reports a command that a user added there.
+// untrackedEdit ignores the edit of a description on a thread that Pawl does not work on. Reply reports a command that
+// a user added there.
 func (r Remark) untrackedEdit(s Scene) Judgement {
 	j := ignore("Pawl does not work on this thread")
 	if r.Actor.Bot() || r.App != 0 || !r.HasWas {

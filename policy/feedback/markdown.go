@@ -26,7 +26,6 @@ func covers(spans []span, offset int) bool {
 	return i < len(spans) && spans[i].start < offset
 }
 
-// page is a parsed text.
 type page struct {
 	body   string
 	class  []class          // of each byte

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Outside returns why a check run failed outside the work (billing, machine); empty if the work may be the cause.
-// text has one failure per line, as "message" or "path:line: message"; indented lines continue. Only GitHub's own
-// sentences count, and only if nothing else failed: a test may print "operation canceled".
+// Outside returns why a check run failed outside the work (billing, machine); empty if the work may be the cause. text
+// has one failure per line, as "message" or "path:line: message"; indented lines continue the one before. Only GitHub's
+// own sentences count, and only if nothing else failed: a test may print "operation canceled".
 func Outside(text string) string {
 	why, canceled, exited := "", "", false
 	for line := range strings.Lines(text) {
@@ -50,7 +50,7 @@ func clipped(s string, most int) string {
 // answers).
 var atLine = regexp.MustCompile(`^(\S[^:]*):\d+: `)
 
-// failureIn returns a line's failure without its position, and whether GitHub Actions may have written it. It is
+// failureIn returns a line's failure without its position, and whether GitHub Actions may have written it. message is
 // empty for a continuation, a warning or a notice.
 func failureIn(line string) (message string, own bool) {
 	line = strings.TrimRight(line, " \r\n")
@@ -114,7 +114,6 @@ var sayings = sync.OnceValue(func() []sentence {
 	}
 })
 
-// sayingOf returns the kind of GitHub's sentence.
 func sayingOf(message string) (kind string, known bool) {
 	message = strings.TrimPrefix(strings.TrimPrefix(message, "##[error]"), "Error: ")
 	for _, s := range sayings() {

@@ -5,7 +5,7 @@ import "strings"
 // Page is a text from GitHub, parsed once. A Page is for one goroutine; copies share the results.
 type Page struct {
 	text string
-	body string // with line feeds
+	body string // with \n line ends
 	read *reading
 }
 

@@ -248,7 +248,7 @@ var (
 func (p *page) visible() string {
 	p.elements()
 	p.formulas()
-	for _, c := range p.comments() { // unclosed, so no HTML
+	for _, c := range p.comments() { // including unclosed ones, which the parser does not see as HTML
 		p.set(c.start, c.end, gone)
 	}
 	var b strings.Builder

@@ -6,9 +6,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Agreement counts how often a source agrees with people or, without people, with the verifier and other checks.
-// GoodRate and BadRate are the parameters of Dawid and Skene. Each source has its own scale, so harsh, generous and
-// pass-or-fail judges are comparable.
+// Agreement counts how often a source agrees with people's acts or, if there are none, with the verifier and other
+// checks. GoodRate and BadRate are the parameters of Dawid and Skene. Each source has its own scale, so harsh, generous
+// and pass-or-fail judges are comparable.
 type Agreement struct {
 	Good     int     `json:"good"` // attempts that the others call good and the source graded
 	Bad      int     `json:"bad"`
@@ -19,7 +19,8 @@ type Agreement struct {
 	Cut      float64 `json:"cut"`      // the lowest value that counts as good
 }
 
-// The prior of an uncompared source, in comparisons of each kind. A week of attempts outweighs it (our choice).
+// The prior of a source: expectedRate over expectedCount comparisons of each kind. A week of attempts outweighs it (our
+// choice).
 const (
 	expectedRate  = 0.9
 	expectedCount = 10

@@ -47,7 +47,7 @@ type How struct {
 
 // explored is the share of choices for the arm with the fewest rewards, so that a judge alone cannot exclude an arm. It
 // applies until each arm has exploredBy plus 1/exploredOf of an even share of rewards, pending ones included. explored
-// was given; the others are our choice (make worlds).
+// is a requirement; the others are our choice (make worlds).
 const (
 	explored   = 0.05
 	exploredBy = 3

@@ -11,7 +11,7 @@ import (
 
 const maxNamed = 12
 
-// streak is a run of equal values of one source; rows are its positions.
+// streak is a run of equal values of one source; rows are their positions.
 type streak struct {
 	value float64
 	basis string
@@ -28,7 +28,7 @@ const (
 )
 
 // repeats finds sources that repeat one value, for all backends or for one. Trajectory and journal also need equal
-// bases. For verifier and checks only failures over two backends count. People and severity are never stuck.
+// bases. For the verifier and CI, only failures on two or more backends count. People and severity are never stuck.
 func (c *checks) repeats(i int) {
 	r := &c.rows[i]
 	own := c.streaks[r.Backend]
@@ -110,7 +110,7 @@ func (c *checks) plausible(s *Signal, rows []int) bool {
 type dayOf struct {
 	answers  []int // row positions, oldest first
 	failed   []int
-	violated time.Time // of the last violation
+	violated time.Time // time of the last violation
 }
 
 // availability finds sources that fail too often. Their values do not count until they answer again: the remaining

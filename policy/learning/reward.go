@@ -86,7 +86,7 @@ type Graded struct {
 	ID      string    `json:"id"` // the attempt's end; it never changes
 	At      time.Time `json:"at"` // when the attempt ended; it never changes
 	Backend string    `json:"backend"`
-	// Model and Effort ran; Escalated means rung 3's effort.
+	// Model and Effort are those of the attempt; Escalated means rung 3's effort.
 	Model     string  `json:"model,omitempty"`
 	Effort    string  `json:"effort,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`

@@ -22,7 +22,8 @@ const (
 	failedValue = 0.2
 )
 
-// classWeights are an edit loop's number of rewards. The factor three of severe was given; moderate is our choice.
+// classWeights are the numbers of rewards that an edit loop counts as. Three for severe is a requirement; two for
+// moderate is our choice.
 var classWeights = map[policy.Class]float64{policy.Mild: 1, policy.Moderate: 2, policy.Severe: 3}
 
 // SeveritySignal grades an edit loop.
@@ -161,9 +162,9 @@ func MergedSignal(changes int, by string, at time.Time) Signal {
 	return s
 }
 
-// people returns the deciding signal of people; nil for none. An end of the pull request outranks reviews. Of each
-// kind of end the first counts; of these the newest decides, so a revert undoes a merge. Else the newest review
-// decides.
+// people returns the deciding signal of people; nil for none. An end of the pull request outranks reviews. Only the
+// first end of each kind counts, and the newest of these decides, so a revert undoes a merge. Without an end, the
+// newest review decides.
 func people(signals []Signal) *Signal {
 	first := map[PeopleKind]*Signal{} // by kind of end
 	var review, end *Signal

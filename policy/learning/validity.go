@@ -30,7 +30,7 @@ type Violation struct {
 	Check   ValidityRule `json:"check"`
 	Attempt string       `json:"attempt"`
 	Reason  string       `json:"reason"`
-	At      time.Time    `json:"at"` // first visible: at the attempt's end, or with a late signal
+	At      time.Time    `json:"at"` // when it became visible: at the attempt's end, or with a late signal
 }
 
 type Judged struct {
@@ -57,7 +57,7 @@ type checkedRow struct {
 	set signalSet
 	aside
 	broken []string // implausible values
-	reward float64  // reward and weight need learnt
+	reward float64  // reward and weight are valid only if learnt
 	weight float64  // the number of rewards it counts as
 	learnt bool
 }

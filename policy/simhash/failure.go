@@ -101,7 +101,7 @@ func Frames(text string) []Print {
 	return all[:min(len(all), maxFrames)]
 }
 
-// Shared returns the share of two lists' elements that are in both.
+// Shared returns the share of two lists' elements that both contain; NaN if both lists are empty.
 func Shared[E comparable](a, b []E) float64 {
 	both := 0
 	for _, e := range a {

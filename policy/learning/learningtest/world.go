@@ -32,7 +32,7 @@ const (
 	Stuck    Judge = "stuck"      // the same value for a third of the time
 	Random   Judge = "random"     // random values
 	Inverted Judge = "inverted"   // calls bad work good
-	Partial  Judge = "partial"    // praises the worst backend always
+	Partial  Judge = "partial"    // always praises the worst backend
 	Mistaken Judge = "mistaken"   // confuses two in five attempts of the best backend with another attempt
 	Harsh    Judge = "harsh"      // honest, between 0.02 and 0.3
 	PassFail Judge = "pass, fail" // honest, 0 or 1
@@ -74,7 +74,7 @@ type World struct {
 	Quality  [][]float64 // by attempt, then arm: the probability of good work
 	Contexts []policy.Context
 	Start    time.Time
-	worst    int // of the arms at the start, over all contexts
+	worst    int // index of the arm that is worst at the start, over all contexts
 	best     int
 }
 
