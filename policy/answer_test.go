@@ -45,7 +45,7 @@ func TestOtherLinesStayInTheText(t *testing.T) {
 	if want := strings.Join(lines[2*maxAnswers:], "\n"); a.Text != want || len(a.LeftOut) != maxAnswers || len(a.Remarks) != maxAnswers {
 		t.Errorf("%d left out, %d remarks, and %q, want %q", len(a.LeftOut), len(a.Remarks), a.Text, want)
 	}
-	many := strings.Repeat("```a\nTITLE: x\n", 50_000) // without the end of a block
+	many := strings.Repeat("```a\nTITLE: x\n", 50_000) // no block is closed
 	if a := ReadAnswer(many); a.Title != "x" || strings.Contains(a.Text, "TITLE") {
 		t.Errorf("title %q of a long message", a.Title)
 	}

@@ -30,7 +30,6 @@ func Named(all []Leak) string {
 // instructing lists the lower-case names of files that instruct agents, in any folder.
 var instructing = []string{"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "copilot-instructions.md", ".cursorrules"}
 
-// Instructing selects the paths of files that instruct agents.
 func Instructing(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		return !slices.Contains(instructing, strings.ToLower(path.Base(p)))

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// marks is a review with a number of blocking findings and of other findings.
+// marks is a review with these numbers of blocking and other findings.
 func marks(blocking, others int) Review {
 	return Review{Findings: blocking + others, Blocking: blocking, Weight: 3*blocking + 2*others}
 }
@@ -116,7 +116,7 @@ func TestRecordedPullRequestsStopOnlyIfDiverging(t *testing.T) {
 	if ran, rule := play(120, append(merged, merged[4])...); ran != 5 || rule != RuleNotConverging {
 		t.Errorf("the sixth round: %d ran, then %s", ran, rule)
 	}
-	// One finding per round, and three rounds whose lines grow at the slowest rate that the rule detects.
+	// Never merged: a pull request whose findings do not decrease, then three that grow with one finding per round.
 	var findings []Attempt
 	for _, n := range []int{9, 8, 16, 11, 7, 6, 4, 6, 2, 6} {
 		findings = append(findings, round(marks(n, 0), 300))

@@ -44,4 +44,6 @@
 //	answer.go, commands.go        an agent's message; a user's commands
 //	steer.go                      texts for a running attempt
 //	change.go, host.go            secrets, files for agents, network hosts
+//	headroom.go, window.go        use of the accounts' usage windows
+//	place.go, watch.go            nodes for attempts; watches of pull requests
 package policy

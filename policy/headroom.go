@@ -13,7 +13,7 @@ type HeadroomLimits struct {
 	// HoldAt is the used share at which attempts wait for the reset. 0.95 is our choice: an attempt uses a
 	// few percent of a five-hour window.
 	HoldAt float64 `yaml:"hold_at"`
-	// Reserve is the share below HoldAt that only users' commands may use. 0.10 is our choice.
+	// Reserve is the share below HoldAt that only users' requests may use. 0.10 is our choice.
 	Reserve float64 `yaml:"reserve"`
 }
 

@@ -89,7 +89,7 @@ func TestMeterKeepsTheNewestReadingAndTheLastUses(t *testing.T) {
 	}
 }
 
-// TestAnotherModelsWindowDoesNotHoldAnAttempt: an account's windows include those of single models.
+// TestAnotherModelsWindowDoesNotHoldAnAttempt: an account's windows include windows of single models.
 func TestAnotherModelsWindowDoesNotHoldAnAttempt(t *testing.T) {
 	measured, some, none := make([]float64, maxUses), make([]float64, maxUses), make([]float64, maxUses)
 	for i := range measured {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// In the incident, an agent at its usage limit was restarted 1,249 times. These tests cover the decisions of the four cases
-// that our plan listed afterwards.
+// In the incident, an agent at its usage limit was restarted 1,249 times. These tests cover the four cases that our
+// plan listed afterwards.
 
 // solving returns a world with one backend and one thread whose first attempt runs.
 func solving(t *testing.T, change func(*Limits)) (*world, *simThread) {

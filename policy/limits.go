@@ -76,7 +76,7 @@ const (
 
 // StagnationLimits define similar attempts.
 type StagnationLimits struct {
-	// Similarity of two fingerprints, in (0,1], above which attempts are similar. 0.85 is published: a distance of at
+	// Similarity of two fingerprints, in (0,1], from which attempts are similar. 0.85 is published: a distance of at
 	// most 9 of 64 bits (measurements: docs/verdicts.md).
 	Similarity    float64 `yaml:"similarity"`
 	EscalateAfter int     `yaml:"escalate_after"` // similar attempts in a row

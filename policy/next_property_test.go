@@ -149,7 +149,7 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	}
 }
 
-// refusals counts the attempts directly before the last one that had the same ending, if that ending is a temporary refusal.
+// refusals counts the temporary refusals in a row directly before the last attempt.
 func refusals(f Facts) (n int) {
 	for i := len(f.Attempts) - 2; i >= 0 && f.Attempts[i].refused(); i-- {
 		n++

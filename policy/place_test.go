@@ -28,7 +28,7 @@ func TestAttemptWaitsForANodeWithItsLabels(t *testing.T) {
 	}
 }
 
-// The store selects by place, policy by labels.
+// The store selects attempts by place and the policy by labels, so the two must agree.
 func TestNodePlacesMatchItsLabels(t *testing.T) {
 	nodes := []Node{{}, {Agents: true}, {Labels: []string{"gpu"}}, {Labels: []string{"gpu", "arm64"}, Agents: true}}
 	for _, labels := range [][]string{nil, {"gpu"}, {"arm64"}, {"arm64", "gpu"}, {"gpu", "arm64"}, {"big"}, {"big", "gpu"}} {

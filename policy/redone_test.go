@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// patch returns the diff between two texts with the same number of lines.
+// patch returns a diff that compares two texts line by line.
 func patch(before, after []string) string {
 	var b strings.Builder
 	b.WriteString("diff --git a/guide.md b/guide.md\n--- a/guide.md\n+++ b/guide.md\n@@ -1 +1 @@\n")
@@ -36,7 +36,7 @@ func at(lines []string, i int) string {
 	return ""
 }
 
-// guide returns a text with this number of lines. No two lines share their words.
+// guide returns a text with this number of lines. Each line has words of its own.
 func guide(lines int) (text []string) {
 	for i := range lines {
 		text = append(text, fmt.Sprintf("step %d: open the %x, then turn the %x to the left", i, Hash(fmt.Sprint("a", i))>>48, Hash(fmt.Sprint("b", i))>>48))
@@ -51,7 +51,7 @@ func with(text []string, line int, to string) []string {
 	return text
 }
 
-// delivered returns one attempt for each text: an attempt after feedback with new words, which delivered that text.
+// delivered returns an attempt for each text. Each attempt follows new feedback and delivers its text.
 func delivered(texts [][]string) (all []Attempt) {
 	var before []string
 	for i, text := range texts {

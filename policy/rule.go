@@ -458,7 +458,6 @@ func Because(r Rule, texts ...string) Reasons {
 	return each(texts, func(t string) Reason { return Reason{Rule: r, Text: t} })
 }
 
-// Write formats each reason with its time.
 func (r Reasons) Write(write func(time.Time) string) []string {
 	return each(r, func(one Reason) string { return one.Write(write) })
 }

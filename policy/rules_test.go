@@ -239,7 +239,7 @@ func TestRunsAndDaysAreLimited(t *testing.T) {
 func TestDailyCapWaits(t *testing.T) {
 	f := given(many(6, finished(), finished())...).asked("solve")
 	f.Limits.Restarts.MaxPerThreadPerDay = 4
-	// The limit is four attempts. There are fewer when two more attempts are older than a day.
+	// The limit is four of these six attempts. There is room once the oldest three are older than a day.
 	next := f.Attempts[2].StartedAt.Add(24 * time.Hour)
 	decides(t, f, Decision{Action: DoWait, Rule: "daily_cap", Until: next})
 	f.Now = next.Add(-time.Nanosecond)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// far differs from the print 1 in enough bits to be not similar.
+// far differs from the print 1 in enough bits to be dissimilar.
 const far simhash.Print = 0xffffffff00000000
 
 // flipped returns p with n bits changed.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// found is a request that only a watch makes.
+// found returns the facts with a request that only a watch makes.
 func found(f Facts) Facts {
 	f = f.asked("")
 	f.Fresh[0] = Request{Seq: 1, At: noon, Source: FromCheckRun, Watched: true}
@@ -16,7 +16,7 @@ func found(f Facts) Facts {
 	return f
 }
 
-// inRound is an attempt of a round of a watch, before which tests failed.
+// inRound is an attempt in round n of a watch. The red tests failed before it.
 func inRound(n int, red ...string) Attempt {
 	a := finished()
 	a.Decision.Round, a.NewInput, a.ByChecks, a.RedTests = n, true, true, red

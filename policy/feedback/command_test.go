@@ -202,7 +202,7 @@ func TestNearCommandsAreNoticed(t *testing.T) {
 	}
 }
 
-// Pawl replies to a misspelled command only if nothing else but tags, polite words and punctuation follows.
+// A near command is whole if only tags, polite words and punctuation follow it.
 func TestNearCommandMayHaveTagsAroundIt(t *testing.T) {
 	for body, want := range map[string]bool{
 		"<b>/pawl solve</b>":                        true,

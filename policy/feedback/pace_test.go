@@ -19,7 +19,7 @@ func moments(gaps ...float64) (all []Moment) {
 	return all
 }
 
-// mechanical counts the comments that are taken for a program's when they arrive.
+// mechanical counts the comments that Pawl takes for a program's when they arrive.
 func mechanical(all []Moment) (n int) {
 	for i := range all {
 		if Mechanical(all[:i+1]) {

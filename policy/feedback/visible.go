@@ -244,7 +244,6 @@ var (
 	entity    = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
 )
 
-// visible joins the visible parts.
 func (p *page) visible() string {
 	p.elements()
 	p.formulas()
