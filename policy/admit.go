@@ -177,7 +177,7 @@ func (b Backend) ranAway() Reason {
 	return Reason{Rule: RuleRunaway, Text: why}
 }
 
-// damaged names the account, not the backend: the backend's other accounts have readable breakers.
+// damaged names the account, not the backend: the backend's other accounts may have readable breakers.
 func (b Backend) damaged() Reason {
 	return Reason{Rule: RuleNoBackend, Text: fmt.Sprintf("account %s: %s", b.Account, b.Breaker.Damage)}
 }
@@ -257,7 +257,7 @@ func (f Facts) breakerStop(b Backend) Decision {
 	}
 }
 
-// canEscalate reports whether the escalated effort has no cooldown, or a user's command overrides the cooldown.
+// canEscalate reports whether the backend has an escalated effort that is not in cooldown, or a command overrides that.
 func (f Facts) canEscalate(b Backend) bool {
 	if !b.CanEscalate {
 		return false

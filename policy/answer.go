@@ -143,7 +143,7 @@ var conventional = regexp.MustCompile(`^(build|chore|ci|docs|feat|fix|perf|refac
 // types maps kinds of work to commit types. Other kinds are chores.
 var types = map[Category]string{Bug: "fix", Feature: "feat", Docs: "docs", Test: "test", Refactor: "refactor"}
 
-// AreConventional reports whether most of a repository's last subjects follow Conventional Commits.
+// AreConventional reports whether most of a repository's latest commit subjects follow Conventional Commits.
 func AreConventional(subjects []string) bool {
 	n := 0
 	for _, s := range subjects {

@@ -189,7 +189,7 @@ type Convergence struct {
 // Review counts review remarks.
 type Review struct {
 	Findings, Blocking int
-	Weight             int  // the findings' sum: 1 for optional, 3 for blocking, else 2
+	Weight             int  // sum over the findings: 1 for optional, 3 for blocking, else 2
 	Ordered            bool // a user gave a command with the review, in a comment or by a button
 	Added              int  // added lines of the whole change after the round
 }

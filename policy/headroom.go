@@ -19,8 +19,8 @@ type HeadroomLimits struct {
 
 const hintHeadroom = "The operator can raise policy.headroom.hold_at; /pawl stop ends the wait."
 
-// byHeadroom returns the backends in configured order, with each backend's accounts sorted by headroom. The account of
-// a session that may be continued comes first.
+// byHeadroom returns the backends in configured order, with each backend's accounts sorted by headroom. Among these,
+// the account of a session that may be continued comes first.
 func (f Facts) byHeadroom() []Backend {
 	place := map[string]int{}
 	for i, b := range slices.Backward(f.Backends) {

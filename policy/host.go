@@ -18,7 +18,7 @@ type HostRule struct {
 
 const httpsPort = "443"
 
-// UnmarshalText reads NAME, NAME:PORT or *.SUFFIX:PORT.
+// UnmarshalText reads NAME or *.SUFFIX, optionally with :PORT. The default is port 443.
 func (r *HostRule) UnmarshalText(text []byte) error {
 	name, port, ok := strings.Cut(string(text), ":")
 	if !ok {
@@ -71,8 +71,8 @@ func (r HostRule) covers(other HostRule) bool {
 	return r.Allows(other.Name, other.Port)
 }
 
-// CanonicalHost returns a host's name in lower-case ASCII without a final dot. It refuses names that two programs
-// could read differently: addresses in any notation, a NUL, a percent sign, letters that look alike.
+// CanonicalHost returns a host's name in lower-case ASCII. It refuses names that two programs could read differently:
+// addresses in any notation, a final dot, a NUL, a percent sign, letters that look alike.
 func CanonicalHost(name string) (string, error) {
 	const most = 253 // RFC 1035, 2.3.4, without the length octets
 	host := strings.Map(func(r rune) rune {

@@ -32,7 +32,7 @@ type RestartLimits struct {
 	MaxPerThreadPerDay int `yaml:"max_per_thread_per_day"`
 }
 
-// Unattended limits work for events without a user's new words: bots, checks, labels, re-runs, edited descriptions,
+// Unattended limits work for events without new words from a user: bots, checks, labels, re-runs, edited descriptions,
 // repeated words.
 type Unattended struct {
 	// MaxAttempts is our choice: one failing check needs fewer.

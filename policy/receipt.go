@@ -122,7 +122,7 @@ type Receipt struct {
 	Steered  []Steerer     `json:"steered,omitempty"`
 	Edits    Edits         `json:"edits"`
 	Evidence simhash.Print `json:"evidence"`
-	// Frames are fingerprints of the stack traces' first frames.
+	// Frames are fingerprints of the stack frames nearest to the failure.
 	Frames []simhash.Print `json:"frames,omitempty"`
 	Change simhash.Print   `json:"change"`
 	// Whole is the fingerprint of the branch's whole change up to EndTree.
@@ -134,7 +134,7 @@ type Receipt struct {
 	Took  []uint32 `json:"took,omitempty"`
 	Added int      `json:"added,omitempty"` // added lines
 	Final string   `json:"final,omitempty"`
-	// Declined is the agent's reason against the task. It counts only if Outcome is Declined.
+	// Declined is the agent's reason for declining the task. It counts only if Outcome is Declined.
 	Declined string `json:"declined,omitempty"`
 	// Parsed from the agent's last message (Answer).
 	Question string   `json:"question,omitempty"`
@@ -188,7 +188,7 @@ type Receipt struct {
 // Layer is the setup's output for an attempt, in addition to the repository's files.
 type Layer struct {
 	Key    string `json:"key"`
-	Commit string `json:"commit"` // the default branch's commit at the build
+	Commit string `json:"commit"` // the default branch's commit at build time
 }
 
 // Folder counts a change in one folder; "." is the root.

@@ -73,7 +73,7 @@ func (c Cooldown) After(old Cooldown) Cooldown {
 func (c Cooldown) Holds(now time.Time) bool { return c.Class == Runaway || now.Before(c.Until) }
 
 // Edits counts an agent's edit operations, distinct files, edits of the most edited path, and signs of circling. Logs
-// of older versions have only the first four.
+// of older versions have only the first four fields.
 type Edits struct {
 	Operations    int    `json:"operations"`
 	Files         int    `json:"files"`

@@ -12,7 +12,7 @@ import (
 
 // Stagnant is the verdict on similar attempts. The zero value means no attempts.
 type Stagnant struct {
-	Kind       string  // failure, revision, or empty for nothing
+	Kind       string  // failure, revision, or empty for none
 	Similar    int     // similar attempts in a row, from the newest backwards
 	Similarity float64 // of the newest attempt to the closer of the two before it, 0..1
 	// Same names the equal result of the newest and an earlier attempt on the same input: the same tree or failing

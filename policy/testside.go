@@ -55,7 +55,7 @@ func TestFile(file string) bool {
 // TestSide lists files that belong to the tests: paths, and name patterns that match in any folder.
 type TestSide []string
 
-// manifest holds scripts of verify commands, but also settings of the code.
+// manifest holds scripts that verify commands run, but also settings of the code.
 const manifest = "package.json"
 
 var pythonManifests = []string{"pyproject.toml", "setup.cfg"}

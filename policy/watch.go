@@ -9,10 +9,10 @@ import (
 // Watch is a user's standing request to get a pull request's checks green, in rounds: attempts that no user asked for.
 // The zero value watches nothing.
 type Watch struct {
-	Rounds int       // limit of rounds without a user's new words; 0 if nothing is watched
+	Rounds int       // limit of rounds without new words from a user; 0 if nothing is watched
 	Asked  time.Time // the last request in new words; zero for none
-	Spoke  time.Time // the last command or comment of a user
-	Pushed time.Time // the last push of a user to the branch
+	Spoke  time.Time // a user's last command or comment
+	Pushed time.Time // a user's last push to the branch
 	Moved  time.Time // the last push to the branch by anyone but Pawl
 	Ended  string    // why a watch ended, if only that watch asked for the run's attempts; else empty
 	// Settles is when Pawl looks at the head's checks again; zero if they have finished.
@@ -39,7 +39,7 @@ func (f Facts) watched() bool {
 	return !slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Watched })
 }
 
-// WatchRounds counts the rounds since a user's new words.
+// WatchRounds counts the rounds since a user last typed something new.
 func (f Facts) WatchRounds() int {
 	if f.typed() && !f.watched() {
 		return 0
@@ -54,7 +54,7 @@ type roundOf struct {
 	last Attempt
 }
 
-// lastRound returns the last round since a user's new words.
+// lastRound returns the last round since a user last typed something new.
 func (f Facts) lastRound() (r roundOf) {
 	for _, a := range slices.Backward(f.Attempts) {
 		over := a.Decision.Round > 0 && r.n > 0 && a.Decision.Round != r.n
@@ -358,7 +358,7 @@ func (h Head) unannouncedLack() string {
 }
 
 // Pawl looks again at a head if no event reports when its lack ends. These are the bounds of each wait, and the time
-// until it gives up. Our choice.
+// until Pawl gives up. Our choice.
 const (
 	lookAgainFirst = 10 * time.Minute
 	lookAgainMost  = time.Hour

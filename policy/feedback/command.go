@@ -115,7 +115,7 @@ func unmarked(line string) string {
 	return strings.Replace(line, emphasis, "", 1)
 }
 
-// shapeless reports whether a reader does not see a character.
+// shapeless reports whether a character is white space or invisible.
 func shapeless(r rune) bool { return unicode.IsSpace(r) || policy.Invisible(r) }
 
 // commandWord normalises a word such as "Stop!", "solve:" or "**retry**".
@@ -275,7 +275,7 @@ var near = regexp.MustCompile(`(?i)(?:^|[^\w./@-])/pawl[^\pL\pN]*(\pL+)|^\P{L}*p
 // polite matches what users write after a command besides punctuation.
 var polite = regexp.MustCompile(`(?i)^(?:[^\pL\pN]|\b(?:please|now|thanks|thank you)\b)*$`)
 
-// tag matches a tag of HTML, which a reader does not see.
+// tag matches an HTML tag, which a reader does not see.
 var tag = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
 
 // Attempt is what a text without a command seems to mean.

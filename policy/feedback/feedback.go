@@ -50,7 +50,7 @@ func Enough(c policy.CommandRow) func(permission string) bool {
 	return Writes
 }
 
-// Self identifies Pawl at GitHub.
+// Self identifies Pawl on GitHub.
 type Self struct {
 	AppID int64
 	BotID int64

@@ -46,10 +46,10 @@ const Discount = 0.99
 // changedWeight weighs rewards of the same backend with another model or effort (our choice).
 const changedWeight = 0.2
 
-// awaitedFor limits the wait for a reward: most acts of people come within two weeks (our choice).
+// awaitedFor limits the wait for a reward: people mostly act within two weeks (our choice).
 const awaitedFor = 14 * 24 * time.Hour
 
-// Variances: of an arm's mean reward; what a shared repository, category, and both with the size add; of one reward.
+// Variances of an arm's mean reward, of what a shared repository, category or whole context adds, and of one reward.
 // The standard deviations are 0.25, 0.1, 0.1, 0.05 and 0.35 (our choice).
 const (
 	armVariance      = 0.0625

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Fired counts a recovery's uses and successes, with their cost, without unneeded ones.
+// Fired counts a recovery's uses and successes, with their cost. It leaves out unneeded uses.
 type Fired struct {
 	Rung      int `json:"rung"`
 	Times     int `json:"times"`

@@ -13,11 +13,11 @@ type SignalSource string
 // The sources in order of trust.
 const (
 	PeopleSource     SignalSource = "people"     // merged, closed, reverted, reviewed
-	SeveritySource   SignalSource = "severity"   // a verdict of edit loops
+	SeveritySource   SignalSource = "severity"   // the verdict on an edit loop
 	VerifierSource   SignalSource = "verifier"   // the repository's own verify commands
 	CISource         SignalSource = "ci"         // other Apps' checks on the pushed commit
 	JudgeSource      SignalSource = "judge"      // the optional judge command
-	TrajectorySource SignalSource = "trajectory" // edits, tests, errors and retries of the transcript
+	TrajectorySource SignalSource = "trajectory" // edits, tests, errors and retries in the transcript
 	JournalSource    SignalSource = "journal"    // the agent's own summary
 )
 
@@ -86,7 +86,7 @@ type Graded struct {
 	ID      string    `json:"id"` // the attempt's end; it never changes
 	At      time.Time `json:"at"` // when the attempt ended; it never changes
 	Backend string    `json:"backend"`
-	// Model and Effort are those of the attempt; Escalated means rung 3's effort.
+	// Model and Effort are what the attempt used; Escalated means rung 3's effort.
 	Model     string  `json:"model,omitempty"`
 	Effort    string  `json:"effort,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`

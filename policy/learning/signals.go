@@ -162,9 +162,9 @@ func MergedSignal(changes int, by string, at time.Time) Signal {
 	return s
 }
 
-// people returns the deciding signal of people; nil for none. An end of the pull request outranks reviews. Only the
-// first end of each kind counts, and the newest of these decides, so a revert undoes a merge. Without an end, the
-// newest review decides.
+// people returns people's deciding signal; nil for none. An end of the pull request outranks reviews. Only the first
+// end of each kind counts, and the newest of these decides, so a revert undoes a merge. Without an end, the newest
+// review decides.
 func people(signals []Signal) *Signal {
 	first := map[PeopleKind]*Signal{} // by kind of end
 	var review, end *Signal

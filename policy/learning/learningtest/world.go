@@ -57,7 +57,7 @@ const (
 	lasts         = 20 * time.Minute
 	verified      = 0.6  // share of attempts in repositories with a verifier
 	Judged        = 0.8  // share of attempts that the judge answers
-	heard         = 0.5  // share of attempts with a signal of people
+	heard         = 0.5  // share of attempts with a signal from people
 	pushes        = 0.95 // share of attempts that push commits
 	verifierRight = 0.95 // probability that the verifier passes good work
 	verifierMiss  = 0.2  // probability that the verifier passes bad work
@@ -135,7 +135,7 @@ func (w World) Apart() time.Duration { return 7 * 24 * time.Hour / time.Duration
 
 func Backend(arm int) string { return fmt.Sprintf("backend-%d", arm+1) }
 
-// Attempt returns an attempt's row, and the later signal of people, if any.
+// Attempt returns an attempt's row, and the later signal from people, if any.
 func (w World) Attempt(i, arm int) (row learning.Graded, late *learning.Signal) {
 	chance := w.Chance(i, arm, 2)
 	good := chance.Float64() < w.Quality[i][arm]
@@ -218,7 +218,7 @@ func people(chance *rand.Rand, good bool, end time.Time, most time.Duration) *le
 	return &s
 }
 
-// corrupt replaces the honest judge's answer by the scenario's.
+// corrupt replaces the honest judge's answer with the scenario's.
 func (w World) corrupt(row *learning.Graded, i, arm int, good bool) {
 	s := row.Signals[1]
 	if !s.Known || w.Judge == "" {
