@@ -41,8 +41,8 @@ func TestHungAgentIsRetriedTwice(t *testing.T) {
 	})
 }
 
-// An ending that is not the agent's fault must not count in the rules that count its failures: the ladder, other apps'
-// checks, stagnation.
+// An ending that is not the agent's fault must not count as a failure: in the ladder, for other apps' checks, as
+// stagnation.
 func TestBlamelessEndingsDoNotCount(t *testing.T) {
 	for name, a := range map[string]Attempt{
 		"silence": hung(), "an interruption": interruptedAttempt(), "a stale base": staleBase(), "a usage limit": atLimit(noon),

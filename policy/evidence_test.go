@@ -123,8 +123,8 @@ func TestOnlyPythonTestSettingsAreReplaced(t *testing.T) {
 	}
 }
 
-// Work counts as less verified if fewer tests run, even if no test file changed, or if the change cuts the base's tests
-// short.
+// Work counts as less verified if fewer tests run, even if no test file changed. The same holds if the change cuts the
+// base's tests short.
 func TestFewerTestsVerifyLess(t *testing.T) {
 	counted := func(n, skipped int) []Verified {
 		v := Verified{Command: "make", Passed: true, PassedTests: n, SkippedTests: skipped}

@@ -72,7 +72,7 @@ func (r HostRule) covers(other HostRule) bool {
 }
 
 // CanonicalHost returns a host's name in lower-case ASCII. It refuses names that two programs could read differently:
-// addresses in any notation, a final dot, a NUL, a percent sign, letters that look alike.
+// any address, and any final dot, NUL, percent sign or look-alike letter.
 func CanonicalHost(name string) (string, error) {
 	const most = 253 // RFC 1035, 2.3.4, without the length octets
 	host := strings.Map(func(r rune) rune {

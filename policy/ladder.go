@@ -94,8 +94,8 @@ func silence(f Facts) Decision {
 func (a Attempt) wentSilent() bool { return a.Outcome == FellSilent }
 
 // After three attempts in a row (a usual retry budget), hung agents and interrupted attempts need a user. If the server
-// was killed each time, the attempt may be the cause: from the third time the next one waits firstHeldBack, doubled
-// each time.
+// was killed each time, the attempt may be the cause: from the third time, the next attempt waits. The wait starts at
+// firstHeldBack and doubles each time.
 const (
 	maxSilences     = 3
 	maxBroken       = 3

@@ -92,8 +92,8 @@ func deliveries(all []Attempt) (rounds []delivery) {
 	return rounds
 }
 
-// redoes reports whether a round replaces the previous one: it removes at least half of the lines that the previous one
-// added, and these are at least half of its removed lines. It adds at most a quarter more lines than it removes.
+// redoes reports whether a round replaces the previous one: it removes at least half of the previous round's added
+// lines. These are at least half of its removed lines. It adds at most a quarter more lines than it removes.
 func (r delivery) redoes(before delivery) bool {
 	n := 0
 	for _, line := range r.took {

@@ -33,8 +33,8 @@ func (c Command) thanks() bool {
 }
 
 // ParseCommand finds the command in a comment, review or description. A command starts a line of the writer's own
-// visible words, outside quotes, code, HTML comments and quoted e-mail, and indented by less than four columns. Signs
-// of list items, headings and emphasis may precede it. A doubtful line is not a command, but Near finds it.
+// visible words, outside quotes, code, HTML comments and quoted e-mail. Its line is indented by less than four columns.
+// Signs of list items, headings and emphasis may precede it. A doubtful line is not a command, but Near finds it.
 //
 // slug is the App's name; a line that starts with its mention means solve, and "@slug stop" alone means stop. The
 // first command counts, but a stop counts anywhere.
@@ -268,8 +268,8 @@ func mentions(text, slug string) bool {
 // nameBefore matches a character after which a mention would be a part of another word.
 var nameBefore = regexp.MustCompile(`[\w./@-]`)
 
-// near matches what may be meant as a command: /pawl inside a line or joined to the command's name, and pawl at the
-// start of a line without the slash.
+// near matches what may be meant as a command: /pawl inside a line or joined to a command's name, or a line that starts
+// with pawl.
 var near = regexp.MustCompile(`(?i)(?:^|[^\w./@-])/pawl[^\pL\pN]*(\pL+)|^\P{L}*pawl[^\pL\pN]+(\pL+)`)
 
 // polite matches what users write after a command besides punctuation.

@@ -49,8 +49,8 @@ var (
 // Content returns a description's visible text without Pawl's block, with normalised line endings, white space and
 // task boxes. Indentation stays for Markdown.
 //
-// Content removes Pawl's block only if there is exactly one begin marker and one end marker after it: a forged block
-// must not hide text.
+// Content removes Pawl's block only if exactly one begin marker and then one end marker exist: a forged block must not
+// hide text.
 func Content(body string) string { return NewPage(body).Content() }
 
 func (p Page) Content() string {

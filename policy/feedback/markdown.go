@@ -245,7 +245,7 @@ func (p *page) classify(at []int, c class) {
 }
 
 // comments finds HTML comments in order. An unclosed comment extends to the end of the text. Comments in code do not
-// count, but indented code and code inside a comment do not protect: GitHub may not see them as code.
+// count. Indented code and code inside a comment do not count as code: GitHub may see a comment there.
 func (p *page) comments() []span {
 	var found []span
 	body, code := p.body, p.code

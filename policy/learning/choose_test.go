@@ -232,8 +232,8 @@ func TestPendingRewardsCount(t *testing.T) {
 	}
 }
 
-// One choice in twenty goes to the arm with the fewest rewards, until that arm has at least three rewards and a fiftieth of
-// an equal share.
+// One choice in twenty goes to the arm with the fewest rewards. That ends when the arm has three rewards plus a
+// fiftieth of an equal share.
 func TestFewRewardsAreExplored(t *testing.T) {
 	arms := armsOf(map[string]int{"a": 90}, nil, "a", "b")
 	arms[1].Posterior = Posterior{Mean: 0.1, Weight: 500}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// benchTexts returns the two texts for which we publish the speed of Fingerprint: words, where nothing is removed, and log
-// lines, where much is removed.
+// benchTexts returns the two texts for which we publish the speed of Fingerprint: words (nothing is removed) and log
+// lines (much is removed).
 func benchTexts(b *testing.B) map[string]string {
 	b.Helper()
 	log, err := os.ReadFile("testdata/log.txt")

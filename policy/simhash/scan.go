@@ -11,10 +11,10 @@ const (
 	afterNumber              // only white space since a removed line number
 )
 
-// scan computes the fingerprint in one pass without allocating. Rules 1, 2 and 4 remove whole runs of word characters
-// and rule 5 only line starts, so one pass gives the same result as consecutive removals. Rule 3 has no \b: removing
-// a time stamp can join its neighbours (1234<time stamp>5678), or its end can run into an identifier. Then ok is
-// false, and the caller must use Normalise.
+// scan computes the fingerprint in one pass without allocating. Rules 1, 2 and 4 remove whole runs of word characters,
+// and rule 5 only line starts. One pass then gives the same result as consecutive removals. Rule 3 has no \b: removing
+// a time stamp can join its neighbours (1234<time stamp>5678), or its end can run into an identifier. Then ok is false,
+// and the caller must use Normalise.
 func scan(text string) (p Print, ok bool) {
 	var s shingles
 	at := lineStart
@@ -142,8 +142,8 @@ func (s *shingles) longWord(word string) (some, ok bool) {
 	return some, true
 }
 
-// removable returns the length that rules 1 to 4 remove at the start of a run of n word characters with the given
-// common classes.
+// removable returns the length that rules 1 to 4 remove at the start of a run. The run has n word characters that share
+// the given classes.
 func removable(text string, n int, shared byte) (drop int, ok bool) {
 	if n == 8 && shared&isHex != 0 {
 		if drop = uuidAt(text); drop > 0 {
