@@ -103,7 +103,7 @@ type hold struct {
 }
 
 func (f Facts) held(b Backend) *hold {
-	if full, by := b.Day.Full(); full != "" { // nobody knows when the account has room again
+	if full, by := b.Day.Full(); full != "" { // it is unknown when the account has room again
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by, firm: true}
 	}
 	if h := f.heldByHeadroom(b); h != nil {
@@ -257,7 +257,7 @@ func (f Facts) breakerStop(b Backend) Decision {
 	}
 }
 
-// canEscalate reports whether the backend has an escalated effort that is not in cooldown, or a command overrides that.
+// canEscalate reports whether the backend has an escalated effort whose cooldown is over or is overridden by a command.
 func (f Facts) canEscalate(b Backend) bool {
 	if !b.CanEscalate {
 		return false

@@ -21,8 +21,8 @@ const (
 	// An attempt goes in circles if 1/circledShare of its edits repeat earlier content. Healthy sessions reach an
 	// eighth; a cycle of 26 states reaches a third of 40 edits.
 	circledShare = 3
-	// An attempt also does if 1/churnedShare of its edits are churn. A file's edits are churn if they wrote at least
-	// churnTimes the lines that remain changed.
+	// An attempt also goes in circles if 1/churnedShare of its edits are churn. A file's edits are churn if they wrote
+	// at least churnTimes the lines that remain changed.
 	churnTimes   = 6
 	churnedShare = 2
 	// manyFailures limits identical calls with identical failures. Healthy sessions had at most 2.

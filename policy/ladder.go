@@ -180,8 +180,8 @@ type tries struct {
 	escalated bool
 }
 
-// tried counts the run's tries. An attempt that changed nothing uses up the retries: the same output would not help
-// again.
+// tried counts the tries since the last feedback. An attempt that changed nothing uses up the retries: the same output
+// would not help again.
 func (f Facts) tried() (c tries) {
 	for _, b := range f.ladderAttempts() {
 		gaveUp := c.failed > 0 && b.gaveUp()

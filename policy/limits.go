@@ -76,8 +76,8 @@ const (
 
 // StagnationLimits define similar attempts.
 type StagnationLimits struct {
-	// Similarity of two fingerprints, in (0,1], from which attempts are similar. 0.85 is published: a distance of at
-	// most 9 of 64 bits (measurements: docs/verdicts.md).
+	// Similarity is the least similarity, in (0,1], of two similar attempts' fingerprints. 0.85 is published: a
+	// distance of at most 9 of 64 bits (measurements: docs/verdicts.md).
 	Similarity    float64 `yaml:"similarity"`
 	EscalateAfter int     `yaml:"escalate_after"` // similar attempts in a row
 }
@@ -89,7 +89,7 @@ type Ladder struct {
 	NoAnswerRetry  bool `yaml:"no_answer_retry"` // repeats once in the opposite thinking mode
 	RunTestsTool   bool `yaml:"run_tests_tool"`  // gives the agent a tool that runs the verify commands
 	RunTestsCalls  int  `yaml:"run_tests_calls"` // per attempt
-	ResumeSessions bool `yaml:"resume_sessions"` // continues the agent's session if nothing speaks for a new one
+	ResumeSessions bool `yaml:"resume_sessions"` // continues the agent's session if possible; see Facts.Resume
 }
 
 // Budget limits tokens (input, including cached input, plus output) and cost. Zero means no limit.

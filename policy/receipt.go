@@ -72,8 +72,8 @@ const (
 	Likely  = "likely"
 )
 
-// Usable returns when the account should work again; zero if unknown. Messages give whole minutes, so their times get a
-// minute more.
+// Usable returns when the account should work again; zero if unknown. Messages give whole minutes, so Usable adds a
+// minute to their times.
 func (l *Limit) Usable() time.Time {
 	if l == nil || l.ResetsAt.IsZero() {
 		return time.Time{}

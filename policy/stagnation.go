@@ -104,7 +104,7 @@ func similarity(a, b simhash.Print) (s float64, known bool) {
 	return simhash.Similarity(a, b), true
 }
 
-// sameRequest is the share of common words from which two remarks repeat each other. Different requests of one user
+// sameRequest is the least share of common words of two remarks that repeat each other. Different requests of one user
 // share about half.
 const sameRequest = 0.7
 

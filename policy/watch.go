@@ -383,8 +383,8 @@ func LookAgainUnread(appeared, now time.Time) time.Time {
 	return now.Add(lookAgainMost)
 }
 
-// AskAgain returns when to ask GitHub again for a result that is pending since a time. Each wait doubles the time so
-// far, between 5 seconds and 5 minutes. Zero means that it has taken an hour.
+// AskAgain returns when to ask GitHub again for a result that has been pending since a time. Each wait doubles the time
+// so far, between 5 seconds and 5 minutes. Zero means that it has taken an hour.
 func AskAgain(since, now time.Time) time.Time {
 	age := now.Sub(since)
 	if age >= time.Hour {

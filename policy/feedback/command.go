@@ -33,7 +33,7 @@ func (c Command) thanks() bool {
 }
 
 // ParseCommand finds the command in a comment, review or description. A command starts a line of the writer's own
-// visible words, outside quotes, code, HTML comments and quoted e-mail. Its line is indented by less than four columns.
+// visible words, outside quotes, code, HTML comments and quoted e-mail. The line is indented by less than four columns.
 // Signs of list items, headings and emphasis may precede it. A doubtful line is not a command, but Near finds it.
 //
 // slug is the App's name; a line that starts with its mention means solve, and "@slug stop" alone means stop. The

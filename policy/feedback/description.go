@@ -83,7 +83,7 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 	return diff, true
 }
 
-// moves is the number of values from which a token counts as changing by itself: a user may change a port twice (our
+// moves is the number of values at which a token counts as changing by itself: a user may change a port twice (our
 // choice).
 const moves = 4
 
