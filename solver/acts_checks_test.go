@@ -102,7 +102,7 @@ func TestActsOnFailingChecks(t *testing.T) {
 			a.ends(a.Push("main", "mend", "m.txt", "m\n"), "mended", "success", nil)
 			a.ends(head, "mended", "failure", red())
 			a.settle()
-			a.ends(a.Head(2), "mended", "failure", red()) // it is brought in once
+			a.ends(a.Head(2), "mended", "failure", red()) // the base is merged once
 			a.settle()
 		}},
 		"a flaky check": {agent: testrig.PlainAgent, options: rerun, prompts: []string{"2"}, play: func(a *acts) {

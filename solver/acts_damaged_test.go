@@ -20,7 +20,7 @@ func (a *acts) tries() (steps int) {
 		a.Must(err)
 		for _, l := range leases {
 			steps++
-			_ = a.solver.Work(a.T.Context(), l, time.Now()) // stored as the next try
+			_ = a.solver.Work(a.T.Context(), l, time.Now()) // the store has the time of the next try
 		}
 		a.Clock.Reach(a.Clock.Now().Add(10 * time.Minute))
 	}
@@ -74,7 +74,7 @@ func TestDamagedThreadAppendsNothing(t *testing.T) {
 				t.Errorf("%d rows were appended", more)
 			}
 			for call, n := range a.World.Calls() {
-				if n > 8*c.steps { // a client tries a call a few times
+				if n > 8*c.steps { // clients retry a call a few times
 					t.Errorf("%d times %s", n, call)
 				}
 			}

@@ -94,8 +94,8 @@ func (a *acts) isOpen(pull int, when string) {
 	}
 }
 
-// rewritten prepares a user's branch on which Pawl worked and which was then force-pushed. It returns the commit that
-// Pawl pushed.
+// rewritten prepares a user's branch that was force-pushed after Pawl had worked on it. gone is the commit that Pawl
+// pushed.
 func (a *acts) rewritten() (pull int, begun, gone string) {
 	a.T.Helper()
 	pull = a.pull("work", map[string]string{"b.txt": "one\ntwo\nthree\n"})

@@ -10,13 +10,13 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// scenario is a sequence of events on GitHub with a scripted agent. A golden file has Pawl's acts.
+// scenario is a sequence of events on GitHub with a scripted agent. A golden file holds Pawl's acts.
 type scenario struct {
 	files       map[string]string
-	config      string // of the server's configuration
+	config      string // added to the server's configuration
 	agent, more string
 	options     func(*fakegithub.Options)
-	prompts     []string // numbers of the prompts to record, too
+	prompts     []string // numbers of the prompts to record as well
 	play        func(a *acts)
 }
 
@@ -42,7 +42,7 @@ func record(t *testing.T, scenarios map[string]scenario) {
 // verified has the files of a repository whose verify command requires a second line.
 var verified = map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"}
 
-// aLine requests a line in an issue.
+// aLine requests a second line in an issue.
 func aLine(a *acts) { a.solve("A second line", "Please add a second line to a.txt.") }
 
 // pull opens a pull request by the writer from a branch with these files.

@@ -24,15 +24,15 @@ func (a *acts) isAsRecorded(name string, prompts ...string) {
 	goldentest.Compare(a.T, filepath.Join("testdata", "acts", name+".golden"), a.steady(text))
 }
 
-// describeChecks matches the relevant parts of a request's body. The fake GitHub's log keeps only the first 4 KiB, so the
-// body may be incomplete JSON.
+// describeChecks matches the relevant parts of a request's body. The fake GitHub's log keeps only the first 4 KiB, so
+// the body may be incomplete JSON.
 var describeChecks = regexp.MustCompile(`"(name|title|head|base|draft|status|conclusion|content|reviewers|body)":("(?:[^"\\]|\\.)*"?|true|false|\[[^]]*\])`)
 
 // mutation matches the name of a GraphQL request's mutation.
 var mutation = regexp.MustCompile(`"query":"\s*mutation[^{]*\{\W*(\w+)`)
 
-// asked returns a line for each writing request to GitHub. Lines are grouped by object, because background requests have no
-// fixed order.
+// asked returns a line for each writing request to GitHub. Lines are grouped by object, because background requests
+// have no fixed order.
 func (a *acts) asked() string {
 	type act struct{ path, line string }
 	var all []act

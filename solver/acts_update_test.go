@@ -100,7 +100,7 @@ func TestActsOfAnUpdate(t *testing.T) {
 			a.comments(n, testrig.Writer, "/pawl update")
 			a.Push("main", "docs: another page", "c.txt", "c\n")
 			a.comments(n, testrig.Writer, "/pawl update and add a line") // a command with words also starts the agent
-			a.Push("main", "feat: f", "f.txt", "another\n")              // its conflicts start nothing
+			a.Push("main", "feat: f", "f.txt", "another\n")              // these conflicts start nothing
 			a.pass(time.Hour)
 		}, prompts: []string{"1"}},
 		"conflicts without markers": {

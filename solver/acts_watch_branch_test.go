@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// backport opens another pull request of the branch, into the branch release.
+// backport opens another pull request from the same branch, into release.
 func (a *acts) backport() (pull int) {
 	a.T.Helper()
 	a.Push("release", "a release", "r.txt", "r\n")

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// ends of a watch, by what a user does.
+// watchEnds lists what a user may do to end a watch.
 func watchEnds() map[string]struct {
 	end  func(a *acts, n int)
 	want string
@@ -38,7 +38,7 @@ func (a *acts) label(pull int) {
 	a.settle()
 }
 
-// provoke does what began work while the pull request was watched, and checks that no attempt follows.
+// provoke does everything that starts work on a watched pull request, and checks that no attempt follows.
 func (a *acts) provoke(pull int, title string) {
 	a.T.Helper()
 	calls := a.Calls()
@@ -69,7 +69,7 @@ func TestEndOfAWatchEndsItsWork(t *testing.T) {
 		})
 		t.Run(name+" during a round", func(t *testing.T) {
 			a, n := newWatched(t, mending)
-			a.Push("main", "ci", ".github/pawl.yml", "verify: ['false']\n") // the ladder would go on
+			a.Push("main", "ci", ".github/pawl.yml", "verify: ['false']\n") // the ladder would continue
 			a.label(n)
 			a.during(func() { c.end(a, n); a.deliverAll() })
 			a.red(n, "unit", "TestA")
@@ -165,7 +165,7 @@ func TestWatchEndsIfWhoAskedMayNotWrite(t *testing.T) {
 	})
 }
 
-// fresh is how long a permission counts that was checked with a request.
+// fresh is how long a permission that was checked with a request stays valid.
 const fresh = 5 * time.Minute
 
 func TestWatchBeginsAnewAfterAForcePush(t *testing.T) {

@@ -66,7 +66,7 @@ func TestHandedOverRoundRestoresNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent   string
 		stops   func(a *acts) func(b thread.Batch, stop func())
-		webhook bool // the push's comes before the other server begins
+		webhook bool // the push's webhook arrives before the other server begins
 		rule    policy.Rule
 	}{
 		"with its receipt":                    {mending, beforeThePush, false, policy.RuleMoved},

@@ -82,7 +82,7 @@ func TestWatchLooksAtTheLastPushToTheBase(t *testing.T) {
 	a.Push("main", "docs: a page", "b.txt", "b\n")
 	a.settle()
 	a.World.ResetCalls()
-	a.Push("main", "feat: f", "f.txt", "another\n") // dropped: the interval has a push
+	a.Push("main", "feat: f", "f.txt", "another\n") // dropped: the interval already has an event
 	a.pass(20 * time.Minute)
 	if a.Calls() != 1 {
 		t.Errorf("%d attempts, want one for the conflict: %q", a.Calls(), a.title(n))
@@ -199,7 +199,7 @@ func TestFlakyJobOfAWatchThatCannotRunAgain(t *testing.T) {
 	a, n := newWatched(t, mending)
 	a.comments(n, testrig.Writer, "/pawl watch")
 	a.ends(a.Head(n), "unit", "failure", nil)
-	a.ends(a.Head(n), "unit", "success", nil) // a user ran it again
+	a.ends(a.Head(n), "unit", "success", nil) // a user reran it
 	a.settle()
 	a.expect(n, "it passed", "Ready: green after 0 rounds", 0)
 	a.Push("feature", "more", "g.txt", "g\n")

@@ -48,7 +48,7 @@ func TestStoppedWatchOfAGreenHeadIsReady(t *testing.T) {
 			a.red(n, "unit", "TestA")
 			a.expect(n, "no progress", "Stopped: not green after 1 round (completed action_required)", 1)
 			a.Must(a.World.SetStatus(testrig.Repo, a.Head(n), "legacy", status))
-			a.green(n, "unit") // a user had it run again
+			a.green(n, "unit") // a user reran it
 			for range 5 {
 				a.pass(15 * time.Minute)
 				if ready := strings.HasPrefix(a.title(n), "Ready"); ready != (status == "success") {
@@ -79,7 +79,7 @@ func TestFailureThatPassedMeanwhileBeginsNoRound(t *testing.T) {
 	if d := a.state(n).Decision; d == nil || d.Rule != policy.RuleUsageLimit {
 		t.Fatalf("the round does not wait for the account's reset: %+v", d)
 	}
-	a.green(n, "unit") // a user had it run again
+	a.green(n, "unit") // a user reran it
 	a.pass(3 * time.Hour)
 	a.expect(n, "it passed", "Ready: green after 0 rounds", 0)
 	a.red(n, "unit", "TestA")

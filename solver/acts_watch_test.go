@@ -22,7 +22,7 @@ const mending = `n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
 head -c 90 /dev/urandom | base64 > "file$n.txt"; echo "I added file$n.txt."
 `
 
-// watched is a world with the writer's pull request, which is watched.
+// newWatched returns a world with the writer's pull request, which the tests watch.
 func newWatched(t *testing.T, agent string, options ...func(*fakegithub.Options)) (a *acts, pull int) {
 	t.Helper()
 	t.Parallel()
@@ -32,7 +32,7 @@ func newWatched(t *testing.T, agent string, options ...func(*fakegithub.Options)
 	return a, a.pull("feature", map[string]string{"f.txt": "f\n"})
 }
 
-// title is the title of Pawl's check run on the pull request's head, with status and conclusion.
+// title returns the title of Pawl's check run on the pull request's head, with status and conclusion.
 func (a *acts) title(pull int) string {
 	c := a.Check(a.Head(pull), "pawl")
 	return strings.TrimSpace(fmt.Sprintf("%s (%s %s)", c.Title, c.Status, c.Conclusion))
@@ -53,7 +53,7 @@ func (a *acts) green(pull int, checks ...string) {
 	a.settle()
 }
 
-// red reports a failed job of the head that names failing tests.
+// red reports a failed job on the head that names failing tests.
 func (a *acts) red(pull int, check string, tests ...string) {
 	a.T.Helper()
 	var log strings.Builder
@@ -64,7 +64,7 @@ func (a *acts) red(pull int, check string, tests ...string) {
 	a.settle()
 }
 
-// fails reports a failed check of the head whose words differ for each i.
+// fails reports a failed check on the head, with other words for each i.
 func (a *acts) fails(pull, i int) {
 	a.T.Helper()
 	words := strings.Fields("parser wheel lexer catch spring queue index license header socket ledger canvas mutex kernel parcel ribbon gutter walnut")
@@ -153,7 +153,7 @@ func TestWatchWaitsUntilAllChecksHaveFinished(t *testing.T) {
 
 func TestWatchStopsAfterItsRounds(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.Config += "policy: {stagnation: {similarity: 1}}\n" // only the rounds shall stop it
+	a.Config += "policy: {stagnation: {similarity: 1}}\n" // only the limit of rounds may stop it
 	a.comments(n, testrig.Writer, "/pawl watch")
 	for i := range 6 {
 		a.fails(n, i)
@@ -206,7 +206,7 @@ func TestWatchLeavesFlakyRedAndInfrastructureAlone(t *testing.T) {
 	a.ends(a.Head(n), "nightly", "failure", job("make", "it broke"))
 	a.ends(a.Head(n), "machine", "cancelled", nil)
 	a.settle()
-	a.ends(a.Head(n), "flaky", "success", nil) // GitHub runs all failed jobs of the workflow again
+	a.ends(a.Head(n), "flaky", "success", nil) // GitHub reruns all failed jobs of the workflow
 	a.ends(a.Head(n), "nightly", "failure", job("make", "it broke"))
 	a.ends(a.Head(n), "machine", "cancelled", nil)
 	a.settle()
@@ -399,7 +399,7 @@ func TestWatchIsRefusedWithASentence(t *testing.T) {
 	}
 }
 
-// fromFork answers with a pull request whose head is in another repository: the fake has no forks.
+// fromFork answers with a pull request from another repository, because the fake has no forks.
 func fromFork(w http.ResponseWriter, r *http.Request, github http.Handler) {
 	answer := httptest.NewRecorder()
 	github.ServeHTTP(answer, r)
@@ -507,13 +507,13 @@ func TestWatchedPullRequestsWithOneBase(t *testing.T) {
 	}
 }
 
-// maxWatchCalls is how many API calls a watched pull request may cost that turns green in two rounds. Not counted are git
-// requests and the tokens, which last an hour.
+// maxWatchCalls limits the API calls of a watched pull request that turns green in two rounds. Git requests do not
+// count, nor do tokens, which last an hour.
 const maxWatchCalls = 40
 
 func TestWatchCostsFewAPICalls(t *testing.T) {
 	a, n := newWatched(t, mending)
-	a.comments(a.pull("other", map[string]string{"o.txt": "o\n"}), testrig.Writer, "/pawl status") // what a server asks once
+	a.comments(a.pull("other", map[string]string{"o.txt": "o\n"}), testrig.Writer, "/pawl status") // causes the calls that a server makes once
 	a.red(n, "unit", "TestA", "TestB")
 	a.World.ResetCalls()
 	a.comments(n, testrig.Writer, "/pawl watch")

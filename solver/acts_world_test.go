@@ -24,9 +24,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// acts is the world for tests of the solver's acts on GitHub: a solver, the fake GitHub on the wire and an SQLite
-// file, all in the test's process. There is no server and no queue. settle handles GitHub's deliveries, steps each
-// due thread, and moves the clock to the next wake-up.
+// acts is the world for tests of the solver's acts on GitHub. It has a solver, the fake GitHub on the wire and an
+// SQLite file, all in the test's process. There is no server and no queue. settle handles GitHub's deliveries, steps
+// each due thread, and moves the clock to the next wake-up.
 type acts struct {
 	*testrig.Rig
 	cfg    config.Server

@@ -21,7 +21,7 @@ import (
 // maxPullTitle limits a pull request's title, in bytes; GitHub takes 256 characters.
 const maxPullTitle = 200
 
-// refsSettle is how long a refused pull request (422) may be due to GitHub's lag after a push.
+// refsSettle is how long after a push GitHub may refuse a pull request (422) because it does not see the branch yet.
 const refsSettle = time.Minute
 
 // openPull opens the draft pull request for an issue's work, once. Every step retries a failed call.
@@ -88,7 +88,7 @@ func (p *publisher) owesPull() bool {
 
 // createPull opens a pull request, or returns an earlier try's.
 func (p *publisher) createPull(ctx context.Context, pull forge.NewPull) (opened forge.OpenedPull, err error) {
-	err = forge.ErrInvalid // no event named the default branch
+	err = forge.ErrInvalid // stands if no event named the default branch
 	if pull.Base != "" {
 		opened, err = p.Forge.PullRequests.Create(ctx, p.repo(), pull)
 	}
@@ -104,7 +104,7 @@ func (p *publisher) createPull(ctx context.Context, pull forge.NewPull) (opened 
 		}
 	}
 	if errors.Is(err, forge.ErrInvalid) && p.justPushed() {
-		return opened, fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind, so that the step retries
+		return opened, fmt.Errorf("GitHub may not see the branch yet: %s", err) // hide ErrInvalid, so that the step retries
 	}
 	return opened, err
 }
@@ -152,7 +152,7 @@ func (p *publisher) toAcknowledge() []thread.Feedback {
 	return append(all, p.state.Controls...)
 }
 
-// deleted reports whether an object is gone from an existing repository.
+// deleted reports whether err means that an object is gone while its repository still exists.
 func (p *publisher) deleted(ctx context.Context, err error) bool {
 	if !isAny(err, forge.ErrNotFound, forge.ErrGone) {
 		return false
@@ -229,7 +229,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	if n >= maxAnswers {
 		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: fmt.Sprintf("not answered: %d answers in an hour are enough", n)})
 	}
-	if q.Command == feedback.Refused && !q.Private { // a reaction is enough: everyone may write to a public repository
+	if q.Command == feedback.Refused && !q.Private { // anyone may comment on a public repository, so a reaction is enough
 		return p.puzzle(ctx, q)
 	}
 	v, err := p.solver.view(ctx, p.thread, p.state)
@@ -253,7 +253,7 @@ func (p *publisher) puzzle(ctx context.Context, q thread.Feedback) error {
 	return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
 }
 
-// comment writes or edits a comment and logs it. With a hash, the comment is kept current.
+// comment creates or edits a comment and logs it. If done has a hash, later calls update the same comment.
 func (p *publisher) comment(ctx context.Context, key string, number int, earlier int64, body, mark string, done thread.Act) error {
 	return p.act(ctx, key, done.Hash, func() (thread.Act, bool, error) {
 		c, ok, err := p.Forge.Issues.FindComment(ctx, p.repo(), number, mark)
@@ -288,8 +288,8 @@ func (p *publisher) refused(ctx context.Context, err error) bool {
 	return p.deleted(ctx, err)
 }
 
-// attend answers new events while an attempt runs, under the attempt's lease. Failures wait until after the attempt.
-// The publisher must be a copy.
+// attend acknowledges and answers new events during an attempt, under its lease. The step after the attempt retries
+// failures. The publisher must be a copy, since the attempt uses the original.
 func (p *publisher) attend(ctx context.Context) {
 	if err := p.load(ctx); err != nil {
 		p.log.Warn().Err(err).Msg("read the log during an attempt")
@@ -332,8 +332,8 @@ func (p *publisher) askedOn(n int) (number int) {
 	return cmp.Or(number, p.thread.Number)
 }
 
-// plan returns the plan for the next attempt from the comment at GitHub, or after a failure from the previous
-// attempt. refused says why the plan cannot be used.
+// plan returns the plan for the next attempt: after a failure the previous attempt's, else the comment on GitHub.
+// refused says why the plan cannot be used.
 func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, refused *thread.Decided, err error) {
 	made, order := s.pub.state.Plan()
 	if purpose != policy.ToChange || order == nil {

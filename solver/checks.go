@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// quiet is how long checks must be silent to count as finished: a dependent job starts seconds later.
+	// quiet is how long checks must report nothing to count as finished: dependent jobs start seconds later.
 	quiet = 10 * time.Second
-	// postponeMost is how long results may postpone the look. Our choice.
+	// postponeMost limits how long new results may postpone the look. Our choice.
 	postponeMost = 10 * time.Minute
 	// settleMost limits the wait for running checks after the first failure. Our choice.
 	settleMost = time.Hour
@@ -30,7 +30,7 @@ const (
 	maxTests = 200
 	// maxNamed limits the failing tests from a job's log.
 	maxNamed = 20
-	// describedLines and describedBytes limit the text about one check and about all checks.
+	// describedLines limits the text about one check, describedBytes the text about all checks.
 	describedLines, describedBytes = 200, 12_000
 )
 
@@ -54,7 +54,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	l := &look{pub: s.pub, head: s.pub.state.Head, urgent: urgent}
 	next, err = l.at(ctx, red)
 	switch {
-	case final(err): // attempts do not depend on it
+	case final(err): // attempts do not need the look
 		l.pub.log.Warn().Err(err).Msg("the commit's failing checks could not be read")
 		return false, time.Time{}, nil
 	case err != nil:
@@ -71,7 +71,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	return true, time.Time{}, s.pub.lease.Append(ctx, thread.Batch{Events: l.events(now)})
 }
 
-// quietAt reports whether the checks have been silent for `quiet`, or when they will have been.
+// quietAt reports whether the checks have been silent for `quiet`. If not, next is when they will have been.
 func quietAt(last, now time.Time) (next time.Time, is bool) {
 	since := now.Sub(last)
 	if since >= quiet || since <= -quiet {
@@ -80,7 +80,7 @@ func quietAt(last, now time.Time) (next time.Time, is bool) {
 	return last.Add(quiet), false
 }
 
-// lookAt reports whether to look now, or when. urgent means that results kept coming for too long.
+// lookAt reports whether to look now. If not, next is when to look. urgent means that results kept coming for too long.
 func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
 	next, is = quietAt(red.Last, now)
 	if is {
@@ -96,7 +96,7 @@ func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
 	return next, false, false
 }
 
-// at reads and classifies failing checks. Unless urgent, it returns when running ones need another look.
+// at reads and classifies failing checks. If checks still run and the look is not urgent, next is when to look again.
 func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err error) {
 	l.all, _, err = l.pub.others(ctx, l.head)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *publisher) others(ctx context.Context, ref string) (all []forge.CheckRe
 // baseChecksFor is how long a base's checks are remembered. Our choice: watches of one base look at the same time.
 const baseChecksFor = time.Minute
 
-// remembered are a base's checks, as they were at a time.
+// remembered holds a base's checks as of a time.
 type remembered struct {
 	checks []forge.CheckResult
 	at     time.Time
@@ -163,7 +163,7 @@ type look struct {
 	again       bool             // failed jobs were rerun
 	required    []string         // of a watched pull request; empty for all
 	whole       bool             // all of the pull request counts as the work, not only what Pawl added
-	watched     bool             // a watch looks
+	watched     bool             // the look belongs to a watch
 }
 
 type redCheck struct {
@@ -252,8 +252,8 @@ func (l *look) needsStart(c forge.CheckResult) bool {
 	return !feedback.Failing(concluded(l.base, c)) && !l.pub.state.Checked.Before(c.Name, ours)
 }
 
-// began is the commit where the work began: of a user's pull request, where its branch left the base. It is empty if
-// unknown, or if the branch has all of the base.
+// began returns the commit where the work began: for a user's pull request, where its branch left the base. It is empty
+// if unknown, or if the branch contains the whole base.
 func (l *look) began(ctx context.Context) (sha string, err error) {
 	if !l.whole {
 		return l.pub.state.WorkBegan(), nil
@@ -384,8 +384,8 @@ func (l *look) annotations(ctx context.Context, c forge.CheckResult) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// repeat reruns each workflow run's failed jobs once. A watch always does: its rounds wait for the checks. Otherwise
-// an open run goes first: a user waits for it, and its push makes the failed jobs run again.
+// repeat reruns each workflow run's failed jobs once. A watch always does, since its rounds wait for the checks.
+// Otherwise an open run goes first: a user waits for it, and its push reruns the jobs anyway.
 func (l *look) repeat(ctx context.Context) error {
 	for i := range l.found {
 		r := &l.found[i]
@@ -426,7 +426,7 @@ func (l *look) repeats(r *redCheck) bool {
 	return !l.pub.state.Open()
 }
 
-// leaveFlaky keeps a job from beginning work that was flaky before and cannot be run again.
+// leaveFlaky keeps a failed job from starting work if the job was flaky before and cannot be rerun.
 func (l *look) leaveFlaky(r *redCheck) {
 	if l.actions.Reruns {
 		return
@@ -479,7 +479,7 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
 }
 
-// begins reports whether a failure begins work. Of a watched pull request only the required checks do, if any is known.
+// begins reports whether a failure starts work. On a watched pull request only required checks do, if any are known.
 func (l *look) begins(r thread.RedCheck) bool {
 	if !ours(r) {
 		return false
@@ -487,7 +487,7 @@ func (l *look) begins(r thread.RedCheck) bool {
 	return len(l.required) == 0 || slices.Contains(l.required, r.Name)
 }
 
-// describeChecks describes failing checks for the agent, with equal shares of the bytes.
+// describeChecks describes failing checks for the agent. They share describedBytes equally.
 func describeChecks(checks []redCheck) string {
 	var b strings.Builder
 	read := slices.DeleteFunc(slices.Clone(checks), func(r redCheck) bool { return r.was == "" })
@@ -500,7 +500,7 @@ func describeChecks(checks []redCheck) string {
 	return b.String()
 }
 
-// describe describes a check: its beginning, and the end of its log.
+// describe returns the beginning of a check's text and the end of its log, in at most `most` bytes.
 func (r redCheck) describe(most int) string {
 	head := []string{fmt.Sprintf("Check run %q: %s%s", render.Line(r.Name, 200), r.was, render.When(r.URL != "", ", "+r.URL)), ""}
 	used := len(head[0])

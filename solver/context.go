@@ -27,13 +27,13 @@ type reader struct {
 	known    map[thread.Target]bool   // parts of the task itself
 	agent    map[thread.Target]bool   // written by an agent, under any name
 	texts    map[thread.Target]string // the texts as they were judged
-	roles    map[string]string        // by login, as far as they were looked up
+	roles    map[string]string        // by login, for users looked up so far
 	asks     int                      // remaining look-ups
 	err      error                    // first failed request to GitHub; optional requests are then skipped
 	pictured map[string]attempt.Item
 }
 
-// maxAsked limits the permission look-ups of an attempt, newest first.
+// maxAsked limits an attempt's permission look-ups. The newest posts go first.
 const maxAsked = 5
 
 const unread = "left out, since GitHub did not show them"
@@ -102,7 +102,7 @@ func (p *publisher) newReader(work []thread.Request) *reader {
 	return r
 }
 
-// accepted notes that accepted words have a permitted author.
+// accepted records that the author of accepted feedback may write.
 func (r *reader) accepted(f thread.Feedback) {
 	if feedback.Typed(f.By, f.Source, "") {
 		r.roles[f.By.Login] = "writer"
@@ -325,7 +325,7 @@ func files(d forge.Discussion, of string) attempt.Part {
 	return p
 }
 
-// commits returns a pull request's commits since the last attempt.
+// commits returns a pull request's commits since the last attempt, or all before the first attempt.
 func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
 	p := attempt.Part{Name: "commits" + of, Share: 8}
 	var since time.Time
@@ -356,7 +356,7 @@ func references(texts []string) (numbers []int) {
 	return numbers
 }
 
-// linked returns titles and descriptions of mentioned items.
+// linked returns the titles and descriptions of mentioned issues and pull requests.
 func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 	p := attempt.Part{Name: "linked issues and pull requests", Share: 4}
 	slices.Sort(numbers)

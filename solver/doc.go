@@ -1,9 +1,9 @@
 // Package solver carries out decisions. It takes one step of a thread at a time under a lease, runs attempts from
-// checkout to push, and keeps GitHub in agreement with the log. The log is package thread, the lease is package
+// checkout to push, and keeps GitHub in line with the log. The log is package thread, the lease is package
 // lease, and an attempt is package attempt.
 //
 // A step folds the log, asks policy.Next, does one effect, appends the result, and repeats until nothing is left to
-// do now. Resuming after a crash is taking the next step.
+// do now. After a crash, Pawl resumes by taking the next step.
 //
 //	step.go      a step: its order, the facts for policy, background work during an attempt
 //	solver.go    Step, and when a failed step is retried

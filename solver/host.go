@@ -16,14 +16,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Host is where a thread's repository is and where users see the results: GitHub, or a Folder of this machine.
+// Host is where a thread's repository lives and where results appear: GitHub, or a Folder on this machine.
 type Host interface {
 	// github is the client for all reads and writes; nil for a folder, which shows nothing.
 	github() *forge.Client
 	branch(s thread.State, t thread.ID) string
-	// commit is the committer, and the end of the message.
+	// commit returns the committer and the end of the commit message.
 	commit(t thread.ID, app forge.App) (name, email, trailer string)
-	// remote is where the repository is fetched from and pushed to. renew replaces a refused credential.
+	// remote returns the remote to fetch from and push to. renew replaces a refused credential.
 	remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error)
 
 	// Tests replace the methods below, which use git and agents.
@@ -38,7 +38,7 @@ type Host interface {
 	executor(a *attempt.Attempt) attempt.Executor
 }
 
-// checkouts is the part that tests replace.
+// checkouts implements the methods that tests replace.
 type checkouts struct{}
 
 func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
@@ -64,7 +64,7 @@ type GitHub struct {
 
 func (h GitHub) github() *forge.Client { return h.Forge }
 
-// reach sets the client, whose writes confirm the lease, and looks up Pawl's identity at GitHub.
+// reach sets the client, whose writes confirm the lease, and looks up Pawl's identity on GitHub.
 func (p *publisher) reach(ctx context.Context) (err error) {
 	if c := p.solver.Host.github(); c != nil {
 		p.Forge = c.Fenced(p.lease.Confirm)
@@ -112,7 +112,7 @@ func (GitHub) commit(t thread.ID, app forge.App) (name, email, trailer string) {
 	return app.BotLogin, email, fmt.Sprintf("\nRefs: #%d\n", t.Number)
 }
 
-// remote has a token for this repository only. GitHub may revoke it at any time.
+// remote returns a remote whose token is valid for this repository only. GitHub may revoke the token at any time.
 func (GitHub) remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error) {
 	if renew {
 		p.Forge.Apps.Forget(p.repo())
@@ -151,7 +151,7 @@ func (f Folder) remote(context.Context, *publisher, bool) (git.Remote, error) {
 	return git.Remote{URL: f.Dir}, nil
 }
 
-// fresh is how long a permission that was checked with a request counts.
+// fresh is how long a permission that was checked with a request stays valid.
 const fresh = 5 * time.Minute
 
 // askedLongAgo reports whether all requests for a purpose are older than fresh, as after a wait or a retry.
@@ -159,7 +159,7 @@ func (s *step) askedLongAgo(p policy.Purpose) bool {
 	return !slices.ContainsFunc(s.pub.state.Work(p), func(r thread.Request) bool { return s.pub.env.Now().Sub(r.At) < fresh })
 }
 
-// stillAllowed checks again, if a decision's requests are old, whether a requester may still write.
+// stillAllowed checks again whether a requester may still write, if the decision's requests are old.
 func (s *step) stillAllowed(ctx context.Context, d policy.Decision) error {
 	old := s.askedLongAgo(d.Purpose)
 	if d.Round > 0 {
@@ -171,8 +171,8 @@ func (s *step) stillAllowed(ctx context.Context, d policy.Decision) error {
 	return s.pub.allowedFor(ctx, d)
 }
 
-// allowedFor checks whether a requester of an attempt may still write. A round needs the user who asked for the watch,
-// which otherwise ends.
+// allowedFor checks whether a requester of an attempt may still write. For a round, that is the user who asked for the
+// watch. Without the permission, the watch ends.
 func (p *publisher) allowedFor(ctx context.Context, d policy.Decision) error {
 	if d.Round == 0 {
 		return p.allowed(ctx, p.state.Work(d.Purpose))
@@ -189,10 +189,10 @@ func (p *publisher) allowedFor(ctx context.Context, d policy.Decision) error {
 	return errors.Join(p.lease.Record(ctx, thread.KindWatched, ended), attempt.ErrRevoked)
 }
 
-// allowed checks again whether a requester may still write to the repository: before an attempt that waited, before
-// its push, and before each later act (may). The requesters are the users who asked for the work. If only machines
-// did, it is the last user who asked for a change. If no requester may write, the error is ErrRevoked and their
-// requests are withdrawn. Work that no user ever asked for is not checked.
+// allowed checks again whether a requester may still write: before a delayed attempt, before its push, and before each
+// later act (may). The requesters are the users who asked for the work. If only machines did, it is the last user who
+// asked for a change. If no requester may write, the error is ErrRevoked and their requests are withdrawn. Work that no
+// user ever asked for is not checked.
 func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 	if p.Forge == nil { // a folder belongs to its user
 		return nil
@@ -252,8 +252,8 @@ func (p *publisher) ended() bool { return ended(p.state) }
 
 func ended(s thread.State) bool { return s.Stopped != "" || s.Closed != "" }
 
-// may checks the permission before Pawl acts on pushed work: opens the pull request, marks it ready, requests a
-// review, resolves remarks. It is false without an error if the log already says that no requester may write.
+// may checks the permission before Pawl opens the pull request, marks it ready, requests a review or resolves remarks.
+// It returns false without an error if the log already says that no requester may write.
 func (p *publisher) may(ctx context.Context) (bool, error) {
 	s := p.state
 	revoked := s.Decision != nil && s.Decision.Rule == policy.RuleRevoked
@@ -266,9 +266,9 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Try does everything that precedes a repository's first attempt: fetch, read the configuration, pull the image, run
-// the setup, and run the verify commands on the default branch. refused says why no attempt could begin; the Ground is
-// then incomplete. Try runs no agent and writes nothing to the Host. The solver should have an empty store and data
+// Try does everything that precedes a repository's first attempt. It fetches, reads the configuration, pulls the image,
+// runs the setup, and verifies the default branch. refused says why no attempt could begin; the Ground is then
+// incomplete. Try runs no agent and writes nothing to the Host. The solver should have an empty store and data
 // directory, so that nothing cached is used.
 func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground, refused *thread.Decided, err error) {
 	t := thread.ID{Owner: repo.Owner, Name: repo.Name, Number: 1}

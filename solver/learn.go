@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Limits of learned rows. Older rewards count for nothing (0.99 to the power of 1,000 is 0.00004).
+// learnedAge and learnedRows limit the rows. Older rewards count for nothing: 0.99 to the power of 1,000 is 0.00004.
 const (
 	learnedAge  = 180 * 24 * time.Hour
 	learnedRows = 2000
@@ -87,7 +87,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	}, err
 }
 
-// seed makes repeated choices equal.
+// seed depends only on the thread and the attempt, so that a repeated choice has the same result.
 func seed(t thread.ID, n int) uint64 { return policy.Hash(fmt.Sprintf("%s/%d", t, n)) }
 
 // learn stores changed grades of the thread's attempts.
@@ -119,19 +119,19 @@ func (s *step) learn(ctx context.Context) (progress, error) {
 	return nothing, nil
 }
 
-// LearningReport describes learning about the configured backends, and the sources' health.
+// LearningReport describes what was learned about the configured backends, and the health of its sources.
 type LearningReport struct {
 	// Mode is the configured mode, InForce the effective one.
 	Mode    policy.Mode             `json:"mode"`
 	InForce policy.Mode             `json:"in_force"`
 	Arms    []learning.ArmView      `json:"arms"`
 	Sources []learning.SourceHealth `json:"sources"`
-	// FirstTries are each backend's counts of the last eight weeks, Rungs the recoveries, Weeks the recoveries by
-	// week.
+	// FirstTries counts each backend's first attempts of the last eight weeks. Rungs counts recoveries, and Weeks
+	// counts them by week.
 	FirstTries []learning.FirstTries `json:"first_tries"`
 	Rungs      []learning.Fired      `json:"rungs"`
 	Weeks      []learning.Week       `json:"weeks"`
-	// Similarities compares retries with earlier attempts, in twentieths.
+	// Similarities counts retries by their similarity to the previous attempt, in twentieths.
 	Similarities []int `json:"similarities"`
 	// Quarantined lists the newest ignored attempts with reasons.
 	Quarantined []learning.Judged `json:"quarantined"`
@@ -168,8 +168,8 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	}, nil
 }
 
-// cooldowns returns a function for an arm's longest cooldown on a repository. In other repositories a runaway counts as
-// severe.
+// cooldowns returns a function that finds an arm's longest cooldown for a repository. A runaway in another repository
+// counts as severe.
 func (s *Solver) cooldowns(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Cooldown, error) {
 	of := repo
 	if scope == policy.OfServer {
@@ -182,7 +182,7 @@ func (s *Solver) cooldowns(ctx context.Context, repo string, scope policy.Scope,
 	return func(b config.Backend, effort string) policy.Cooldown {
 		arm := [3]string{b.Name, b.Model, effort}
 		var longest policy.Cooldown
-		var here *policy.Cooldown // the runaway of this repository
+		var here *policy.Cooldown // this repository's runaway
 		for in, list := range all {
 			for _, c := range list {
 				if arm != [3]string{c.Backend, c.Model, c.Effort} {
@@ -199,7 +199,7 @@ func (s *Solver) cooldowns(ctx context.Context, repo string, scope policy.Scope,
 		switch {
 		case here != nil:
 			longest.Class, longest.Damage = policy.Runaway, here.Damage
-		case longest.Class == policy.Runaway: // of another repository
+		case longest.Class == policy.Runaway: // in another repository
 			longest.Class = policy.Severe
 		}
 		return longest

@@ -9,16 +9,16 @@ import (
 
 // Nodes finds the node for an attempt; see package cluster.
 type Nodes interface {
-	// Elsewhere returns the wait of an attempt that this node cannot run, else nil.
+	// Elsewhere returns a wait if this node cannot run an attempt with the labels, else nil.
 	Elsewhere(ctx context.Context, labels []string) (*policy.Decision, error)
 	// Warm returns the data folder of another node with the thread's session or the repository's caches; empty for none.
 	// session is the data folder with the session.
 	Warm(ctx context.Context, t thread.ID, session string) (folder string, err error)
-	// Began stores that an attempt of the repository begins in a data folder.
+	// Began records that an attempt on the thread's repository begins in a data folder.
 	Began(ctx context.Context, t thread.ID, folder string) error
 }
 
-// elsewhere returns a wait if this node cannot run an attempt. Nodes that can may claim the thread at once.
+// elsewhere returns a wait if this node cannot run an attempt. Any node that can run it may claim the thread at once.
 func (s *step) elsewhere(ctx context.Context, labels []string) (*thread.Decided, error) {
 	s.place = policy.PlaceOf(labels)
 	if s.pub.solver.Nodes == nil {
@@ -35,8 +35,8 @@ func (s *step) elsewhere(ctx context.Context, labels []string) (*thread.Decided,
 	return &thread.Decided{Decision: *d}, nil
 }
 
-// leave lets an attempt wait up to node.prefer for the node with the thread's session or the repository's caches,
-// before anything is written to GitHub. An attempt that was left before, or that waits for a slot, begins on any node.
+// leave lets an attempt wait up to node.prefer for the node with its session or the repository's caches. It comes
+// before any write to GitHub. An attempt that was left before, or that waits for a slot, begins on any node.
 func (s *step) leave(ctx context.Context) (progress, error) {
 	warm, err := s.warmNode(ctx)
 	if warm == "" || err != nil {
@@ -49,7 +49,7 @@ func (s *step) leave(ctx context.Context) (progress, error) {
 	return finished, s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.pub.env.Now(), Place: policy.InFolder(warm)})
 }
 
-// warmNode returns the data folder of the node that this node leaves an attempt to; empty for none.
+// warmNode returns the data folder of the node to which this node leaves the attempt; empty for none.
 func (s *step) warmNode(ctx context.Context) (folder string, err error) {
 	nodes := s.pub.solver.Nodes
 	switch {
@@ -65,7 +65,7 @@ func (s *step) warmNode(ctx context.Context) (folder string, err error) {
 	return nodes.Warm(ctx, s.pub.thread, session)
 }
 
-// placeOf returns the place of a decision's wait; empty if any node may take the next step.
+// placeOf returns where a decision's next step must run; empty if any node may take it.
 func (s *step) placeOf(d thread.Decided) string {
 	if d.Rule == policy.RuleCrowded || d.Rule == policy.RuleNoNode {
 		return s.place
@@ -73,7 +73,7 @@ func (s *step) placeOf(d thread.Decided) string {
 	return ""
 }
 
-// unplace ends the wait for a node that this step stored: a slot became free here.
+// unplace clears the place that this step stored, because a slot became free on this node.
 func (s *step) unplace(ctx context.Context) error {
 	if !s.placed {
 		return nil

@@ -49,7 +49,7 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	return g, nil, err
 }
 
-// movedRound turns the notice of a force-push into the end of a round that was to go on: the watch looks at the new head.
+// movedRound ends a round after a force-push, instead of asking users. The watch then looks at the new head.
 func (s *step) movedRound(refused *thread.Decided) *thread.Decided {
 	switch {
 	case refused == nil, !s.pub.state.BeginsRound():
@@ -128,7 +128,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 		return err // the next decision handles a stop
 	}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
-		return err // without room in the ledgers the step decides again and says so
+		return err // if a ledger is full, the step decides again and reports it
 	}
 	if err := s.logStart(ctx, d, a); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	// A probe must end before the next one may begin.
 	s.pub.lease.Patient(!s.probes)
 	defer s.pub.lease.Patient(false)
-	// The log is written even if the server stops now.
+	// The start is logged, so read the log even if the server stops now.
 	logged, done := lease.AfterStop(ctx)
 	err = s.pub.load(logged)
 	done()
@@ -153,8 +153,8 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	return s.finish(ctx, a, a.Run(ctx, s.pub.solver.Host.executor(a)))
 }
 
-// outdated reports whether to decide again: requests do not count any more, or a merge was requested meanwhile. An
-// error says why no attempt may begin now.
+// outdated reports whether to decide again: requests no longer count, or a merge was requested meanwhile. An error says
+// why no attempt may begin now.
 func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Ground) (bool, error) {
 	if seqs := s.untriggered(g.Effective.Triggers); len(seqs) > 0 {
 		// Decide again: a stop may have come meanwhile.
@@ -182,7 +182,7 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 	if refused != nil {
 		return nil, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
 	}
-	if d.Purpose != policy.ToChange { // changes of an answer or a plan are discarded
+	if d.Purpose != policy.ToChange { // changes made for an answer or a plan are discarded
 		r.ground.Unfinished, r.ground.Merging = nil, nil
 	}
 	a := s.newAttempt(s.pub.env.Begin(s.pub.thread, s.pub.state, d, r.ground), r.ground)

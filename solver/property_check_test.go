@@ -51,7 +51,7 @@ type call struct {
 	account  string
 	began    time.Time
 	worked   time.Time    // the agent's end or the last push; zero before
-	report   agent.Report // its agent's
+	report   agent.Report // the agent's report
 	reported bool         // the breaker has the report
 }
 
@@ -226,7 +226,7 @@ func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 		c.worked = now
 	}
 	if since := n.reachable(); !stop.IsZero() && since.After(stop) {
-		stop = since // a node that was cut off sees the stop then
+		stop = since // a node that was cut off sees the stop only then
 	}
 	if !stop.IsZero() && c.worked.Sub(stop) > 5*time.Second && r.Outcome != policy.Cancelled && r.Outcome != policy.Interrupted {
 		w.failHeld("%s: attempt %d ended %s, and worked %v after a stop", t, r.N, r.Outcome, c.worked.Sub(stop))
@@ -338,7 +338,7 @@ func (w *world) fold(t thread.ID) thread.State {
 	return s
 }
 
-// checkRest checks everything once only a user could start more.
+// checkRest checks everything after the work has ended: only a user could start more.
 func (w *world) checkRest() {
 	for _, what := range w.github.twice() {
 		w.fail("%s", what)

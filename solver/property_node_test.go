@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// node is one server with its own solver. Its calls of the store, GitHub and git pass through the node. At any of
-// them it may die, lose the store for a while, or freeze. It implements thread.Store and http.RoundTripper.
+// node is one server with its own solver. All its calls to the store, GitHub and git pass through the node. At any call
+// it may die, lose the store for a while, or freeze. It implements thread.Store and http.RoundTripper.
 type node struct {
 	*world
 	name   string
@@ -202,7 +202,7 @@ func (n *node) stands() bool {
 	return time.Until(n.still) > 0
 }
 
-// refusal draws GitHub's failure; nil for none.
+// refusal draws a failure of GitHub; nil for none.
 func (n *node) refusal(req *http.Request) *http.Response {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -119,7 +119,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	w.append(r, th, j.Accepted || s.TakenBack(f), e.Kind, e.Data)
 }
 
-// append stores an event, sometimes twice, as deliveries arrive.
+// append stores an event, sometimes twice, like a repeated delivery.
 func (w *world) append(r *rand.Rand, th *issue, wake bool, kind thread.Kind, data any) {
 	e := thread.NewEvent{Key: fmt.Sprint("delivery:", th.events), Kind: kind, At: time.Now(), Data: data}
 	what := ""

@@ -54,7 +54,7 @@ func TestNoSequenceRunsAwayOrGetsStuck(t *testing.T) {
 	}
 }
 
-// TestSequencesOfPastFaultsPass plays seeds beyond those of make test. In 70009 a stop arrives while GitHub's limit
+// TestSequencesOfPastFaultsPass plays seeds that make test does not reach. In 70009 a stop arrives while GitHub's limit
 // delays the discussion.
 func TestSequencesOfPastFaultsPass(t *testing.T) {
 	base := base{newImage(t), newKey(t), t.TempDir()}
@@ -116,8 +116,8 @@ func try(t *testing.T, seed uint64, base base) (held bool) {
 	return held
 }
 
-// rests limits the time from the last fault until every thread is idle. A usage limit lasts 50 hours here, and a run may
-// hit several.
+// rests limits the time from the last fault until every thread is idle. A usage limit lasts 50 hours here, and a run
+// may hit several.
 const rests = 20 * 24 * time.Hour
 
 // play runs the script, then waits until nothing more happens.

@@ -53,7 +53,7 @@ type world struct {
 	failure string
 }
 
-// thread is an issue and its script.
+// issue is a thread and its script.
 type issue struct {
 	thread.ID
 	body   string

@@ -55,7 +55,7 @@ func (p *publisher) load(ctx context.Context) error {
 	return nil
 }
 
-// repo returns the thread's repository at GitHub. After a rename it has the new name, so that the end is shown there.
+// repo returns the thread's repository on GitHub. After a rename it has the new name, so that the end is shown there.
 func (p *publisher) repo() forge.Repo {
 	n := p.state.Snapshot
 	r := forge.Repo{Owner: p.thread.Owner, Name: p.thread.Name, ID: n.RepoID, Installation: n.Installation}
@@ -65,12 +65,11 @@ func (p *publisher) repo() forge.Repo {
 	return r
 }
 
-// An act is logged before and after it is done. If only the beginning is logged, it may have happened, and is
-// looked up at GitHub first.
+// An act is logged before and after it is done. If only its beginning is logged, it may have happened, so Pawl first
+// looks for the result on GitHub.
 
-// act does one thing once under its key. It first looks up what an earlier try may have done, and skips what is
-// done. An act with a hash keeps an object current: it is made once, and redone on the object's id when its content
-// changes.
+// act does one thing once per key. After an interrupted try it first looks up whether the thing was done. An act with a
+// hash keeps an object current: it creates the object once, and updates it when the content changes.
 func (p *publisher) act(ctx context.Context, key, hash string, find func() (thread.Act, bool, error), do func(id int64) (thread.Act, error)) error {
 	old, begun := p.state.Acts[key]
 	if old.Done && old.Hash == hash {
@@ -135,8 +134,8 @@ func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 	return nil
 }
 
-// publish brings GitHub into agreement with the log: the status comment and, if the thread's branch has a commit,
-// the check runs. An unchanged rendering is not sent again.
+// publish brings GitHub up to date with the log: the status comment and, if the thread's branch has a commit, the check
+// runs. An unchanged rendering is not sent again.
 func (p *publisher) publish(ctx context.Context) error {
 	if !p.shows() {
 		return nil
@@ -159,7 +158,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v.Work()), p.mention(ctx))
 }
 
-// shows reports whether there is a thread at GitHub that Pawl works on.
+// shows reports whether GitHub has a thread on which Pawl works.
 func (p *publisher) shows() bool {
 	if p.Forge == nil || !p.state.Worked() {
 		return false
@@ -178,7 +177,7 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.View) error {
 		return nil
 	}
 	if !begun {
-		// A restored database may not know the comment: look it up.
+		// A restored database may lack the comment. Log a beginning, so that act looks for it on GitHub.
 		if err := p.begin(ctx, thread.Act{Key: thread.ActStatus}); err != nil {
 			return err
 		}
@@ -220,8 +219,8 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.View) error {
 	return p.leaveCommits(ctx, sha)
 }
 
-// wanted reports whether to create a check run: by the repository's configuration, or else if it has something to
-// show.
+// wanted reports whether to create a check run. The repository's configuration decides, or else whether the check run
+// has something to show.
 func (p *publisher) wanted(name string, v checkrun.View) bool {
 	checks := p.state.Repo.Checks
 	when := map[string]string{checkrun.NameSeverity: checks.Severity, checkrun.NameStagnation: checks.Stagnation}[name]
@@ -234,7 +233,7 @@ func (p *publisher) wanted(name string, v checkrun.View) bool {
 	return checkrun.Speaks(v, name)
 }
 
-// leaveCommits ends the check runs of former head commits, which would otherwise run for ever. Some show a running
+// leaveCommits ends the check runs of former head commits, which would otherwise run forever. Some show a running
 // attempt; others were created by a process that ended before it logged them.
 func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 	for _, key := range slices.Sorted(maps.Keys(p.state.Acts)) {
@@ -294,8 +293,8 @@ func (p *publisher) unknown(ctx context.Context, err error) bool {
 	return p.deleted(ctx, err)
 }
 
-// publishPull keeps Pawl's pull request current: its block of the description and, once the work is verified, the
-// draft state and the requested reviewer. Repeating any of them is harmless.
+// publishPull keeps Pawl's pull request current: its block of the description and, once the work is verified, its draft
+// state and reviewer. Repeating any of them is harmless.
 func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	if !p.keepsPull(v) {
 		return nil
@@ -324,7 +323,7 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	return p.askReview(ctx, thread.PullReviewKey(p.state.Pull), p.state.Pull, reviewer)
 }
 
-// keepsPull reports whether Pawl's pull request is open and no running attempt will change it.
+// keepsPull reports whether Pawl's pull request is open and no attempt is running that will change it.
 func (p *publisher) keepsPull(v checkrun.View) bool {
 	if p.state.Snapshot.Pull || p.state.Pull == 0 {
 		return false
@@ -344,7 +343,7 @@ func lastVerified(v checkrun.View) bool {
 	return v.Attempts[n-1].CommandsPassed()
 }
 
-// pullReady reports whether the pull request left draft already, or stays a draft.
+// pullReady reports whether nothing is left to do about the draft state: the pull request is ready, or stays a draft.
 func (p *publisher) pullReady() bool {
 	if !p.state.Repo.PullRequest.Ready() {
 		return true
@@ -369,8 +368,8 @@ func (p *publisher) reviewer(requested string) string {
 // maxDescription limits a description, in bytes; GitHub takes 65,536 characters.
 const maxDescription = 60_000
 
-// describePull updates Pawl's block of the description. It updates the title if a later attempt has another one and no
-// user changed Pawl's. A removed block stays removed.
+// describePull updates Pawl's block of the description. It updates the title if a later attempt gives a new one and no
+// user changed Pawl's title. A removed block stays removed.
 func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
 	last, opened := p.state.Acts[key], p.state.Acts[thread.ActPull]

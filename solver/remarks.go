@@ -19,10 +19,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// publishRemarks answers review comments with what the last attempt said about each, else with the commit that
-// changed their lines. Threads of done remarks (the agent says so, the attempt changed the lines, and the work was
-// verified) are resolved once other checks have finished (step.resolve). Declined ones stay open. The authors of
-// answered remarks are asked for another review.
+// publishRemarks answers review comments with the last attempt's words about each, else with the commit that changed
+// their lines. A remark is done if the agent says so, its lines changed, and the work was verified. step.resolve
+// resolves the threads of done remarks; declined ones stay open. Authors of answered remarks are asked for another
+// review.
 func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	number := p.remarksOn(v)
 	if number == 0 {
@@ -85,8 +85,8 @@ func (p *publisher) askReviewers(ctx context.Context, number, attempt int, answe
 	return nil
 }
 
-// answerRemarks writes the answers that are due after an attempt, and returns their threads. The act notes threads
-// whose remark was done.
+// answerRemarks posts an attempt's outstanding answers and returns their threads. For a done remark, the logged act
+// names the thread.
 func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.Attempt, owed []policy.RemarkAnswer, threads []forge.ReviewThread, now checkrun.State) (answered []forge.ReviewThread, err error) {
 	verified := last.Receipt.CommandsPassed()
 	for _, a := range owed {
@@ -107,10 +107,10 @@ func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.A
 	return answered, nil
 }
 
-// remark is an attempt's answer to a review comment, with what it did.
+// remark is an attempt's answer to a review comment, and what the attempt did about it.
 type remark struct {
 	policy.RemarkAnswer
-	thread   *forge.ReviewThread // nil for an id that does not exist, the agent's mistake
+	thread   *forge.ReviewThread // nil if the agent named an id that does not exist
 	changed  bool                // the attempt changed the lines
 	verified bool
 }
@@ -199,8 +199,8 @@ func (p *publisher) requested(n int, t forge.ReviewThread) bool {
 }
 
 // resolve resolves the threads of done remarks, once other checks have run on the head without a failure of the work.
-// Each check's result and a timer lead to another call; next is the timer's time, or zero. It waits up to settleMost
-// for checks that ran on earlier commits, and `quiet` for others.
+// Each check's result leads to another call; so does a timer at next, unless zero. It waits up to settleMost for checks
+// that ran on earlier commits, and `quiet` for others.
 func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 	open := s.pub.state.Unresolved()
 	if len(open) == 0 || !s.verifiedWork() {
@@ -236,7 +236,7 @@ func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err e
 		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
 	}
 	if err != nil || moved || s.anyRed(all) {
-		return false, time.Time{}, nil // Pawl's next push may leave another commit
+		return false, time.Time{}, nil // no timer: only another push can change this
 	}
 	runs := slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Status != completed })
 	if !runs && !missing(all, ran) {
@@ -260,7 +260,7 @@ func (s *step) verifiedWork() bool {
 	return s.pub.state.LastChange().Receipt.CommandsPassed()
 }
 
-// checksReported returns the names of the checks on earlier commits, and the time of the head's last report, at least
+// checksReported returns the names of checks on earlier commits, and the time of the head's last report, but at least
 // since.
 func (s *step) checksReported(since time.Time) (earlier []string, last time.Time) {
 	last = since
@@ -287,7 +287,7 @@ func (s *step) checksOfHead(ctx context.Context) (all []forge.CheckResult, moved
 	return all, false, err
 }
 
-// anyRed reports whether a check failed that the work may have caused.
+// anyRed reports whether a check failed, possibly because of the work.
 func (s *step) anyRed(all []forge.CheckResult) bool {
 	known := s.pub.state.Checked.On(s.pub.state.Head)
 	return slices.ContainsFunc(all, func(c forge.CheckResult) bool {
@@ -316,7 +316,7 @@ func onCommit(sha string) string {
 // suggests matches GitHub's suggestion blocks.
 var suggests = regexp.MustCompile("(?m)^ {0,3}(```+|~~~+)[ \t]*suggestion[ \t]*\r?$")
 
-// onLines names a remark's lines, and whether it suggests others.
+// onLines describes a remark's lines, and whether the remark suggests a replacement.
 func onLines(t forge.ReviewThread, words string) string {
 	line, where := strconv.Itoa(t.Line), "on the line as it is now"
 	switch {

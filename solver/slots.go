@@ -14,9 +14,9 @@ import (
 
 // A step acquires a slot of this node and, on a limited account, the account's probe.
 
-// maxWaiting is how many steps of this process may wait in memory for a slot, acquireTime how long each. They start
-// their attempt as soon as another ends. The other steps wait in the log: a node with a free slot may claim their
-// threads, and they do not occupy this node's 32 workers.
+// maxWaiting limits the steps of this process that wait in memory for a slot, and acquireTime how long each waits. They
+// start their attempt as soon as another ends. Other steps wait in the log: they occupy none of this node's 32 workers,
+// and a node with a free slot may claim their threads.
 const (
 	maxWaiting  = 16
 	acquireTime = 3 * time.Second
@@ -29,20 +29,20 @@ const (
 	startSpread   = 5 * time.Second
 )
 
-// How long a refused thread waits before it looks again: half of its wait so far, within these bounds.
+// A thread that got no slot or probe looks again after half of its wait so far, within these bounds.
 const (
 	minLook = 5 * time.Second
 	maxLook = 30 * time.Second
-	// crowdedLook is the minimum for a thread that waits for a slot: an eighth of its wait so far.
+	// crowdedLook is the minimum for threads that wait for a slot. They look again after an eighth of their wait.
 	crowdedLook = 2 * time.Second
-	// roomLook is for a thread that waits for a global daily limit: half of the longest wait after an operator raised
-	// the limit.
+	// roomLook is for a thread that waits for a global daily limit. It looks again after roomLook to twice roomLook, so
+	// that it notices a raised limit.
 	roomLook = 5 * time.Minute
 )
 
-// mayAcquire checks whether an attempt on an account could start now, before anything is prepared. If not, it
-// returns the wait to store (see later). After a nil the step holds the probe of a limited account, unless all slots
-// are taken.
+// mayAcquire checks whether an attempt on an account could start now, before anything is prepared. If not, it returns
+// the wait to store (see later). If it returns nil, the step holds the probe of a limited account, unless all slots are
+// taken.
 func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.pub.solver.full() {
 		if policy.LeftToNode(s.pub.lease.Current().Place) {
@@ -77,8 +77,8 @@ func mostOnAccount(f policy.Facts, d policy.Decision) int {
 	return 0
 }
 
-// mostAfterLimit returns the limit of concurrent attempts on an account with this breaker: one after a limit or damage, 0 for no
-// limit.
+// mostAfterLimit returns the limit of concurrent attempts on an account with this breaker: one after a limit or damage,
+// 0 for no limit.
 func mostAfterLimit(b policy.Breaker) int {
 	if b.Damage != "" {
 		return 1
@@ -155,7 +155,7 @@ func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool
 	return s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most)
 }
 
-// startOf spreads threads that were woken together.
+// startOf returns the pause that spreads the starts of threads that were woken together.
 func startOf(t thread.ID) time.Duration { return dispersed(t, 1, startSpread) }
 
 // dispersed returns a thread's offset within a span of time. The seeds of threads with similar names are similar, so

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// crowd is the maximum number of threads in one second if a hundred are spread over a span: twice the even share, and
-// some for chance.
+// crowd returns how many of a hundred threads may fall into one second of a span: twice the even share, plus 10 for
+// chance.
 func crowd(spread time.Duration) int { return 2*100/int(spread/time.Second) + 10 }
 
 // Threads that wait for the same probe look again within ten seconds. Threads of one batch of the queue start within

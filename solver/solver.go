@@ -36,8 +36,8 @@ type Solver struct {
 	OnDecision func(rule policy.Rule, action policy.Action)
 	// Nodes finds the node for an attempt. Nil means that this process runs every attempt.
 	Nodes Nodes
-	// OnTakeOver is called for a thread that was taken from a node that did not release it; it may be nil and must
-	// not block.
+	// OnTakeOver is called after a takeover from a node that did not release the thread. It may be nil and must not
+	// block.
 	OnTakeOver func()
 
 	learned learnedCache
@@ -146,15 +146,15 @@ func (s *step) lost(ctx context.Context, err error) error {
 	return err
 }
 
-// The pauses between tries of a failed step: at most retryCap for about a day, longer than an outage of GitHub, then
-// rareCap. The cause may end without an event of the thread.
+// A failed step pauses at most retryCap between tries for about a day, longer than an outage of GitHub. Then it pauses
+// up to rareCap: the cause may end without an event on the thread.
 const (
 	oftenTries = 300
 	retryCap   = 5 * time.Minute
 	rareCap    = time.Hour
 )
 
-// afterFailure doubles the wait from one second up to the cap and subtracts up to half at random, so that steps that
+// afterFailure doubles the wait from one second up to the cap. It subtracts up to half at random, so that steps that
 // failed together do not return together.
 func afterFailure(inARow int) time.Duration {
 	longest := retryCap
@@ -166,8 +166,8 @@ func afterFailure(inARow int) time.Duration {
 
 var errStopping = errors.New("the server is stopping and starts no attempt")
 
-// retry returns when a step is tried again after an error; nil if it finished. Only Stop cancels the given context; a
-// deadline is an error.
+// retry returns the pauses before a failed step's next tries; nil if the step finished. Only Stop cancels the given
+// context; an exceeded deadline counts as an error.
 func (s *step) retry(given context.Context, err error) thread.Retry {
 	switch {
 	case err == nil:
@@ -200,8 +200,8 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	return again, errors.Join(err, s.reportFailure(ctx, err))
 }
 
-// logged turns an error into an event: a wait that GitHub asked for, an end that GitHub reported, or a failure that no
-// repetition can fix. Anything else stays an error, and the step is tried again.
+// logged turns some errors into events: waits that GitHub asked for, ends that it reported, and failures that retries
+// cannot fix. Other errors are returned, and the step is tried again.
 func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 	var limited *forge.RateLimited
 	var moved *forge.Moved
@@ -248,12 +248,12 @@ func (s *step) mend(ctx context.Context, err error) (bool, error) {
 	return mended, err
 }
 
-// reportAfter is the number of failures in a row after which the thread shows the error: half a minute to a minute after
-// the first. Our choice.
+// reportAfter is how many failures in a row make the thread show the error: 30 to 60 seconds after the first. Our
+// choice.
 const reportAfter = 7
 
-// reportFailure reports on the thread, once, that its step fails repeatedly. It reports no failure that passes by itself, such
-// as an outage of GitHub.
+// reportFailure reports once on the thread that its step fails repeatedly. It reports no failure that passes by itself,
+// such as an outage of GitHub.
 func (s *step) reportFailure(ctx context.Context, err error) error {
 	if s.pub.lease.Current().Failures+1 < reportAfter || s.pub.state.ErrorReported {
 		return nil
@@ -284,8 +284,8 @@ func hint(err error) string {
 	return ""
 }
 
-// final reports whether trying again cannot help. Refused credentials do not count: they prevent showing an end,
-// and work again when the machine's clock or the key is fixed.
+// final reports whether trying again cannot help. forge.ErrUnauthorized does not count: it prevents showing an end, and
+// passes once the machine's clock or the key is fixed.
 func final(err error) bool {
 	kinds := []error{
 		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,

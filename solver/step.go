@@ -42,7 +42,7 @@ const (
 	finished                 // nothing left to do for now
 )
 
-// stages lists what a step may do, in order. Debts to users and to the log come before new work.
+// stages lists what a step may do, in order. Outstanding replies and log entries come before new work.
 func (s *step) stages() []func(context.Context) (progress, error) {
 	return []func(context.Context) (progress, error){
 		s.endRunning,
@@ -206,7 +206,7 @@ func (s *step) work(ctx context.Context) (progress, error) {
 	case d == nil:
 		return changed, nil
 	case s.waitsBy(d):
-		// Set the wake-up again: it may have started this step.
+		// Set the wake-up again: the old one may have started this step.
 		if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Place: s.placeOf(*d)}); err != nil {
 			return nothing, err
 		}
@@ -249,8 +249,8 @@ func (s *step) show(ctx context.Context) error {
 	return s.pub.publish(ctx)
 }
 
-// inBackground writes to GitHub in the background: with a copy of the step's publisher and its own acts. The returned
-// function waits for the end.
+// inBackground runs do in the background, with copies of the publisher and its acts. wait waits for do and returns its
+// error.
 func (s *step) inBackground(ctx context.Context, do func(*publisher, context.Context) error) (wait func(context.Context) error) {
 	p, done := *s.pub, make(chan struct{})
 	p.state.Acts = maps.Clone(p.state.Acts)
@@ -269,8 +269,8 @@ func (s *step) inBackground(ctx context.Context, do func(*publisher, context.Con
 	}
 }
 
-// shortWait sits out a wait of a few seconds. The wait is stored as well, and the queue would end it up to a second
-// later.
+// shortWait sleeps through a wait of a few seconds, because the queue would end it up to a second late. The wait is
+// stored as well.
 func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 	if d.Action != policy.DoWait || d.Until.IsZero() {
 		return nil
@@ -304,8 +304,8 @@ type ready struct {
 	release func()
 }
 
-// decide asks policy. Before an attempt it fetches the repository, whose configuration may restrict the decision,
-// and asks policy again. No result at all means to decide again.
+// decide asks policy. Before an attempt it fetches the repository, whose configuration may restrict the decision, and
+// asks policy again. If it returns nothing at all, decide again.
 func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	facts, err := s.facts(ctx, effective(s.pub.Config, s.pub.state.Repo))
 	if err != nil {
@@ -373,8 +373,8 @@ func fits(now thread.Decided, bound int, want policy.Decision, most int) bool {
 	return bound == most && now.Account == want.Account
 }
 
-// confirm verifies the base and asks policy again, since a user may have stopped the work or another thread may have
-// hit the account's limit. bound is the account's limit of concurrent attempts.
+// confirm verifies the base and asks policy again. Meanwhile a user may have stopped the work, or another thread may
+// have hit the account's limit. bound is the account's limit of concurrent attempts.
 func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.Decision) (now *thread.Decided, bound int, err error) {
 	trial := s.newAttempt(thread.Started{Seen: s.pub.state.Seq, Decision: want}, ground)
 	refused, err := s.pub.solver.Host.verifyBase(ctx, trial)
@@ -477,7 +477,7 @@ func effective(server *config.Server, repo config.Repo) config.Effective {
 	return e
 }
 
-// metersOf returns an account's usage windows as a thread knows them.
+// metersOf returns an account's usage windows as they apply to a thread.
 func metersOf(t thread.ID, all []policy.Meter) (own []policy.Meter) {
 	for _, m := range all {
 		own = append(own, m.For(t.String()))

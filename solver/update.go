@@ -43,7 +43,7 @@ func (s *step) update(ctx context.Context, g *attempt.Ground) error {
 	return s.pub.load(ctx)
 }
 
-// How often and how long to ask whether a pull request can be merged, which GitHub computes on request.
+// GitHub computes on request whether a pull request can be merged. follow asks every mergeableAgain for mergeableWait.
 const (
 	mergeableWait  = time.Hour
 	mergeableAgain = 5 * time.Second
@@ -152,7 +152,7 @@ func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, e
 		Generation: st.Generation,
 		Cause:      st.Cause,
 	}}
-	if d := policy.Next(facts); d.Action == policy.DoStop { // then it is not requested, and the work stays done
+	if d := policy.Next(facts); d.Action == policy.DoStop { // do not request the merge, so that the work stays done
 		s.pub.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is no longer merged automatically")
 		return false, nil
 	}

@@ -40,7 +40,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		f.Decided = *st.Decision
 	}
 	if n := len(st.Attempts); n > 0 && !st.Open() {
-		// A run may end before its first attempt because of earlier attempts.
+		// A run may end before its first attempt because of earlier attempts, which are then shown.
 		f.Run = min(f.Run, st.Attempts[n-1].Run)
 	}
 	f.Purpose, f.Watch = st.Purpose(), watchView(st, f.Now)

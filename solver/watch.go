@@ -21,8 +21,8 @@ import (
 // appearTime is how long the first check of a new head may take to appear. Our choice.
 const appearTime = 5 * time.Minute
 
-// runMost is how long after the newest result a watch waits for running checks: the limit of a job on GitHub's runners
-// (GitHub's documentation, "Actions limits").
+// runMost limits how long a watch waits for running checks after the newest result. It is the limit of a job on
+// GitHub's runners (GitHub's documentation, "Actions limits").
 const runMost = 6 * time.Hour
 
 // watch admits a pull request, or looks at its head once the checks have finished.
@@ -76,7 +76,7 @@ func (s *step) watchesOwn() bool {
 	return !requested && !st.Watching()
 }
 
-// ownWatch is the request that watch.pulls: own makes for the user who asked for the work.
+// ownWatch returns the request that `watch.pulls: own` makes on behalf of the user who asked for the work.
 func (p *publisher) ownWatch() thread.Feedback {
 	f := thread.Feedback{
 		Source:   policy.FromBase,
@@ -93,7 +93,7 @@ func (p *publisher) ownWatch() thread.Feedback {
 	return f
 }
 
-// pullNumber is the number of the thread's pull request; 0 for none.
+// pullNumber returns the number of the thread's pull request; 0 for none.
 func (p *publisher) pullNumber() int {
 	if p.state.Snapshot.Pull {
 		return p.thread.Number
@@ -101,7 +101,7 @@ func (p *publisher) pullNumber() int {
 	return p.state.Pull
 }
 
-// base is the base branch of the thread's work.
+// base returns the base branch of the thread's work.
 func (p *publisher) base() string {
 	return cmp.Or(p.state.Snapshot.BaseRef, p.state.Snapshot.DefaultBranch)
 }
@@ -110,7 +110,7 @@ func (p *publisher) base() string {
 // watch looks often.
 const requiredFor = time.Hour
 
-// required are the required checks of a branch, as they were at a time.
+// required holds a branch's required checks as of a time.
 type required struct {
 	checks []string
 	at     time.Time
@@ -138,8 +138,8 @@ func (s *Solver) requiredChecks(ctx context.Context, p *publisher, branch string
 	return checks, nil
 }
 
-// admitWatch decides whether the pull request may be watched. A refusal is answered where the watch was requested; a
-// label that was there before gets no answer.
+// admitWatch decides whether the pull request may be watched. A refusal is answered where the watch was requested. A
+// standing request, such as an earlier label, gets no answer.
 func (s *step) admitWatch(ctx context.Context) error {
 	asked := s.pub.state.Watch
 	w, seen, err := s.watchable(ctx)
@@ -174,10 +174,10 @@ func (s *step) admitWatch(ctx context.Context) error {
 	return s.pub.lease.Append(ctx, thread.Batch{Events: events})
 }
 
-// standingReviews returns the reviews of a user's pull request that request changes and are not in the log: the last
-// verdict of each reviewer who may write.
+// standingReviews returns the reviews of a user's pull request that request changes and are not in the log. Only the
+// last verdict of each reviewer with write permission counts.
 func (p *publisher) standingReviews(ctx context.Context) (asked []thread.Feedback, err error) {
-	if !p.state.Snapshot.Pull { // the log has all reviews of Pawl's own
+	if !p.state.Snapshot.Pull { // the log has all reviews of Pawl's own pull requests
 		return nil, nil
 	}
 	all, err := p.Forge.PullRequests.Reviews(ctx, p.repo(), p.thread.Number)
@@ -202,7 +202,7 @@ func (p *publisher) standingReviews(ctx context.Context) (asked []thread.Feedbac
 	return asked, nil
 }
 
-// requestedChanges returns the last verdicts of reviewers that request changes. Comments are not verdicts.
+// requestedChanges returns reviewers' last verdicts if they request changes. Comments are not verdicts.
 func requestedChanges(all []forge.Review) (open []forge.Review) {
 	for _, rv := range all {
 		switch rv.State {
@@ -214,7 +214,7 @@ func requestedChanges(all []forge.Review) (open []forge.Review) {
 	return slices.DeleteFunc(open, func(rv forge.Review) bool { return rv.State != "CHANGES_REQUESTED" })
 }
 
-// judgeReview judges an earlier review that requests changes like a new one. Its commands were for its time.
+// judgeReview judges an earlier review that requests changes like a new one, but without its commands.
 func (p *publisher) judgeReview(ctx context.Context, rv forge.Review) (f thread.Feedback, counts bool, err error) {
 	r := feedback.Remark{Source: policy.FromReview, Actor: rv.Author, Author: rv.Author, App: rv.App.ID, Text: rv.Body, State: "changes_requested", SHA: rv.SHA}
 	scene := feedback.Scene{
@@ -252,7 +252,8 @@ func (p *publisher) judgeReview(ctx context.Context, rv forge.Review) (f thread.
 	}, j.Accepted, nil
 }
 
-// watchable reads what decides about a watch. seen is the pull request's current branches; nil if it has none.
+// watchable reads the facts that decide about a watch. seen holds the pull request's current branches; nil if a watch
+// is refused.
 func (s *step) watchable(ctx context.Context) (w policy.Watchable, seen *thread.Details, err error) {
 	st, n := s.pub.state, s.pub.pullNumber()
 	if n == 0 {
@@ -291,7 +292,7 @@ func (s *step) watchable(ctx context.Context) (w policy.Watchable, seen *thread.
 	if err := unlessFinal(err); err != nil {
 		return w, nil, err
 	}
-	// GitHub refuses the push if the rules cannot be read.
+	// If the rules cannot be read, GitHub still refuses a forbidden push.
 	w.Protected = policy.BlocksPush(rules.Kinds, s.pub.Config.GitHub.App.SigningKeyFile != "")
 	if rules.Classic {
 		w.Protected = true
@@ -306,13 +307,13 @@ func (s *step) watchable(ctx context.Context) (w policy.Watchable, seen *thread.
 	return w, seen, s.allowsWatch(ctx, cmp.Or(st.Snapshot.DefaultBranch, pull.Base.Ref), &w)
 }
 
-// unreadable is a pull request that may not be watched because GitHub does not show something.
+// unreadable refuses a watch because GitHub does not show something.
 func unreadable(what string, err error) policy.Watchable {
 	return policy.Watchable{Unread: what + ": " + render.Line(secret.Redact(err.Error()), 400)}
 }
 
-// otherWatch returns the number of another pull request of the branch to whose watch this one yields; 0 for none. Two
-// watches of one branch would begin rounds on the same commits.
+// otherWatch returns another pull request of the branch whose watch has precedence; 0 for none. Two watches of one
+// branch would begin rounds on the same commits.
 func (s *step) otherWatch(ctx context.Context, pull forge.Pull) (number int, err error) {
 	pulls, err := s.pub.Forge.PullRequests.From(ctx, s.pub.repo(), pull.Head.Ref)
 	if err != nil {
@@ -382,7 +383,7 @@ type watch struct {
 	look
 	now    time.Time
 	merges bool               // the server merges bases
-	next   time.Time          // when to look again; zero for at the next event
+	next   time.Time          // when to look again; zero to wait for the next event
 	more   bool               // the head has more checks than Pawl reads
 	own    []policy.HeadCheck // Pawl's check runs
 	pull   forge.Pull
@@ -432,20 +433,20 @@ func (w *watch) run(ctx context.Context) (events []thread.NewEvent, err error) {
 		events = append(events, w.add(thread.KindWithdrawn, gone))
 	}
 	if slices.ContainsFunc(w.found, func(r redCheck) bool { return w.begins(r.RedCheck) }) {
-		// The attempt merges a base that conflicts.
+		// The attempt merges a conflicting base anyway.
 		return append(events, w.looked(w.facts())), nil
 	}
 	return w.merge(ctx, events)
 }
 
-// merge adds whether the pull request can be merged.
+// merge adds an event that says whether the pull request can be merged.
 func (w *watch) merge(ctx context.Context, events []thread.NewEvent) (_ []thread.NewEvent, err error) {
 	w.pull, err = w.pub.Forge.PullRequests.GetComputed(ctx, w.pub.repo(), w.pub.pullNumber())
 	switch {
 	case err != nil:
 		return nil, err
 	case w.pull.State != "open":
-		return nil, nil // its webhook comes
+		return nil, nil // its webhook will report that
 	case w.pull.Head.SHA != w.head, w.pull.Base.Ref != w.baseRef:
 		seen := thread.Details{HeadSHA: w.pull.Head.SHA, BaseRef: w.pull.Base.Ref}
 		return append(events, w.add(thread.KindThread, thread.Change{What: "seen", Snapshot: &seen})), nil
@@ -460,8 +461,8 @@ func (w *watch) merge(ctx context.Context, events []thread.NewEvent) (_ []thread
 	return append(events, w.looked(head)), nil
 }
 
-// computing returns when to ask again while GitHub computes whether the pull request can be merged; zero if it is known
-// or takes too long.
+// computing returns when to ask again while GitHub computes whether the pull request can be merged. It is zero if the
+// result is known or takes too long.
 func (w *watch) computing() time.Time {
 	if w.pull.Mergeable != nil {
 		return time.Time{}
@@ -490,30 +491,31 @@ func (w *watch) looked(head policy.Head) thread.NewEvent {
 	return w.add(thread.KindWatched, done)
 }
 
-// unread is the end of a look in which GitHub refused to show something. It is looked at again.
+// unread ends a look in which GitHub refused to show something. The head is looked at again later.
 func (w *watch) unread(err error) thread.NewEvent {
 	return w.looked(policy.Head{Unread: "the head: " + render.Line(secret.Redact(err.Error()), 200)})
 }
 
-// hidden reports whether Pawl's own check run may be all that GitHub counts as not passed. After the first such look it
-// is shown as passed, so the next look knows.
+// hidden reports whether Pawl's own check run may be the only one that has not passed. After the first such look it is
+// shown as passed, so the next look can tell.
 func (w *watch) hidden() bool {
 	fails := func(c policy.HeadCheck) bool { return c.Name == checkrun.NameRun && c.Failed }
 	return slices.ContainsFunc(w.own, fails) && !w.passedBefore()
 }
 
-// ownFails reports whether a verdict of Pawl's fails. No event tells that it passes.
+// ownFails reports whether one of Pawl's verdicts fails. No event reports when it passes.
 func (w *watch) ownFails() bool {
 	return slices.ContainsFunc(w.own, func(c policy.HeadCheck) bool { return c.Name != checkrun.NameRun && c.Failed })
 }
 
-// passedBefore reports whether the last look at this head found that only GitHub counts it as not passed.
+// passedBefore reports whether all checks passed at the last look at this head, although GitHub counted it as not
+// passed.
 func (w *watch) passedBefore() bool {
 	looked := w.pub.state.Watch.Looked
 	return looked.SHA == w.head && looked.Passed
 }
 
-// unmerged reports whether GitHub was asked and has not computed whether the head merges.
+// unmerged reports whether GitHub was asked whether the head merges and has not computed it.
 func (w *watch) unmerged() bool {
 	if w.pull.Number == 0 {
 		return false
@@ -524,7 +526,7 @@ func (w *watch) unmerged() bool {
 // maxExpected limits the checks that the next head is expected to have.
 const maxExpected = 100
 
-// expect names the checks that the head should have: the checks of the last head or, without any check, of the base.
+// expect names the checks that the head should have: the last head's or, if there are none, the base's.
 func (w *watch) expect(ctx context.Context) error {
 	looked := w.pub.state.Watch.Looked
 	w.expected = looked.Checks
@@ -556,7 +558,7 @@ func (w *watch) early() time.Time {
 	return after(w.now, st.HeadSince().Add(appearTime))
 }
 
-// after returns a time that has not come yet; else zero.
+// after returns at if it is in the future, else zero.
 func after(now, at time.Time) time.Time {
 	if now.Before(at) {
 		return at
@@ -564,7 +566,7 @@ func after(now, at time.Time) time.Time {
 	return time.Time{}
 }
 
-// unfinished returns when to look at the latest if a check runs or has not appeared; zero for now.
+// unfinished returns the latest time to look if a check runs or has not appeared; zero for now.
 func (w *watch) unfinished() time.Time {
 	since := w.pub.state.HeadSince()
 	runs := slices.ContainsFunc(w.all, func(c forge.CheckResult) bool { return c.Status != completed })
@@ -580,7 +582,7 @@ func (w *watch) unfinished() time.Time {
 	return time.Time{}
 }
 
-// appeared is when the head came, or when Pawl last had jobs run again.
+// appeared returns the latest of three times: the head's arrival, its first new failure, and Pawl's last rerun of jobs.
 func (w *watch) appeared() time.Time {
 	st := w.pub.state
 	return policy.Later(st.HeadSince(), policy.Later(st.Red().First, st.RerunAt(w.head)))
@@ -607,12 +609,12 @@ func (w *watch) passed() (seqs []int64) {
 	return w.pub.state.Found(w.head)
 }
 
-// shows reports whether GitHub shows a check of a name.
+// shows reports whether GitHub shows a check of that name.
 func (w *watch) shows(name string) bool {
 	return slices.ContainsFunc(w.all, func(c forge.CheckResult) bool { return c.Name == name })
 }
 
-// fails reports whether a check of a name fails. Several may have the name.
+// fails reports whether any check of that name fails. Several checks may share a name.
 func (w *watch) fails(name string) bool {
 	return slices.ContainsFunc(w.all, func(c forge.CheckResult) bool { return c.Name == name && feedback.Failing(c.Conclusion) })
 }
@@ -621,8 +623,8 @@ func (w *watch) add(kind thread.Kind, data any) thread.NewEvent {
 	return thread.NewEvent{Kind: kind, At: w.now, Data: data}
 }
 
-// red lists the checks to classify: those that fail and have no class yet, and those that failed because of the work and
-// pass now. Unlike Red of the state, it knows results from before the watch.
+// red lists the checks to classify: failures without a class, and failures because of the work that pass now. Unlike
+// State.Red, it knows results from before the watch.
 func (w *watch) red() thread.Red {
 	red := w.pub.state.Red()
 	known := w.pub.state.Checked.On(w.head)
@@ -703,8 +705,8 @@ func (w *watch) failedHere() bool {
 	return false
 }
 
-// waits says that the work on this head waits for a user, or nothing. A question counts, and a stop of work that a user
-// or reviewer asked for. A stop of work on failing checks and conflicts does not: a green head has neither.
+// waits says that the work on this head waits for a user, or nothing. Questions count, and so does a stop of work that
+// a user or reviewer requested. Stopped work on failing checks and conflicts does not: a green head has neither.
 func (w *watch) waits() string {
 	d := w.pub.state.Decision
 	if d == nil {
@@ -728,7 +730,7 @@ func (p *publisher) mention(ctx context.Context) error {
 	switch {
 	case !st.Ready(), st.Open(), p.ended(), st.Acts[key].Done:
 		return nil
-	case st.Watch.By.Login == "": // watch.pulls, and only a bot asked for the work
+	case st.Watch.By.Login == "": // watch.pulls began the watch, and only a bot asked for the work
 		return nil
 	}
 	body := checkrun.ReadyMention(st.Watch.By.Login, st.Snapshot.HeadSHA, p.base(), st.Watch.Looked.Round)

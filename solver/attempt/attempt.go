@@ -72,7 +72,7 @@ type Executor interface {
 	// Push moves the thread's branch to the commit; PushKept creates a separate branch.
 	Push(context.Context) error
 	PushKept(ctx context.Context, branch string) error
-	// PushUnfinished stores the commit at GitHub so that another attempt can continue.
+	// PushUnfinished stores the commit on GitHub so that another attempt can continue.
 	PushUnfinished(context.Context) error
 	// Judge asks the configured judge for a grade; it returns nil without a judge.
 	Judge(context.Context) (*policy.Judged, error)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// logInterval is the least time between two logs of the agent's text. Text that posts is logged at once.
+// logInterval is the least time between two logs of the agent's text. Text that posts to GitHub is logged at once.
 const logInterval = 30 * time.Second
 
 // maxAtOnce limits an attempt's immediate logs, so that an agent that only posts cannot fill the thread's log.
@@ -68,7 +68,7 @@ const (
 // plainTexts passes batches of plain output to authored. Lines that post count as executed and pass immediately.
 type plainTexts struct {
 	authored func(text string, ran bool)
-	text     []byte // pending output; the first done bytes were passed on
+	text     []byte // pending output, after up to lastLines bytes that were passed on
 	begins   int    // start of the last line
 }
 

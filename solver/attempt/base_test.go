@@ -28,7 +28,7 @@ func TestFailureIsComparedWithTheBaseAndASecondRun(t *testing.T) {
 		{"a failure that passes in the second run", `echo x >> $CTRL/runs; test $(wc -l < $CTRL/runs) != 2 || { echo not ok 1 - flaky; exit 1; }; echo ok 1 - flaky`,
 			"echo two > a.txt\n", true,
 			policy.Verified{Flaky: []string{"flaky"}}},
-		// Tools of the repository and of HOME come first in many projects' commands.
+		// Many projects' commands prefer tools in the repository or in HOME.
 		{"the agent left a tool that passes", `PATH="$PWD/bin:$HOME/bin:$PATH"; checker || ! grep two a.txt`,
 			"echo two > a.txt; for d in bin $HOME/bin; do mkdir -p $d; echo '#!/bin/sh' > $d/checker; chmod +x $d/checker; done\n", false,
 			policy.Verified{}},

@@ -276,8 +276,8 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	return err
 }
 
-// onto returns the commit from which a push may move the branch: its tip or, for a round of a watch, the commit on which
-// the round began. A user may have reset the branch before that commit, and a push from the tip would restore it.
+// onto returns the commit from which a push may move the branch, usually its tip. For a round of a watch, it is the
+// commit on which the round began: after a reset, a push from the tip would restore removed commits.
 func (c *checkout) onto(tip string) string {
 	if c.Decision.Round > 0 {
 		return cmp.Or(c.Base, tip)
@@ -308,7 +308,7 @@ func (c *checkout) PushKept(ctx context.Context, branch string) error {
 	return c.Lease.Record(ctx, thread.KindActDone, c.pushOf(branch))
 }
 
-// PushUnfinished moves the thread's private reference.
+// PushUnfinished stores the commit under the thread's private reference.
 func (c *checkout) PushUnfinished(ctx context.Context) error {
 	return c.Ground.pushSide(ctx, c.Thread, c.Receipt.Commit)
 }

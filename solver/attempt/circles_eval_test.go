@@ -148,7 +148,7 @@ func TestEvalHealthyTranscripts(t *testing.T) {
 	}
 }
 
-// ofRollout reads a session file of Codex.
+// ofRollout reads a Codex session file.
 func ofRollout(t *testing.T, text string) *policy.Circles {
 	t.Helper()
 	home, id := t.TempDir(), "0199-aaaa-bbbb"
@@ -205,7 +205,7 @@ func unwrapped(b []byte) string {
 // TestEvalRecordedLoops checks which recorded runs of real CLIs count as loops.
 func TestEvalRecordedLoops(t *testing.T) {
 	needShared(t)
-	// They have 9 to 26 edits, fewer than a loop needs.
+	// These recorded loops have 9 to 26 edits, fewer than Pawl requires for a loop.
 	circles := []string{"claude/edit-loop", "claude/max-budget", "gemini/edit-loop", "opencode/edit-loop",
 		"claude/flipflop-loop", "opencode/flipflop-loop", "opencode/identical-loop-defaultperm", "gemini/loop-detection-off", "gemini/flipflop-loop"}
 	runs, err := filepath.Glob(shared + "/agents/*/*/stdout*.jsonl")

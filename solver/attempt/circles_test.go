@@ -123,8 +123,8 @@ var noises = map[string]func(s *story, i int){
 	},
 }
 
-// looping returns a stream in which all edits form a loop: repeat edits of one file, and at most as many of each
-// other file.
+// looping returns a stream in which all edits form a loop. One file is edited repeat times, and each other file at most
+// as often.
 func looping(loop func(*story, string, int), noise func(*story, int), operations, repeat int) string {
 	s := &story{}
 	others := (operations - 1) / repeat
@@ -288,7 +288,7 @@ func TestRepeatedlyPrintedCallCountsOnce(t *testing.T) {
 	}
 }
 
-// Without edits, equal calls are the sign of a circle.
+// Without edits, equal calls reveal a loop.
 func TestRefusedEditsAndRereadsAreEqualCalls(t *testing.T) {
 	for name, tc := range map[string]struct {
 		call func(s *story, i int)

@@ -34,7 +34,7 @@ type Lines struct {
 type Part struct {
 	Name  string // plural name of the items, such as comments
 	Items []Item
-	Of    int // total at GitHub
+	Of    int // total on GitHub
 	// Share limits the part to 1/Share of the remaining bytes.
 	Share int
 	Notes []string // omitted items and reasons
@@ -46,7 +46,7 @@ type Part struct {
 // Context limits in bytes.
 const (
 	maxItem    = 4 << 10 // an item in the prompt
-	maxBotItem = 600     // a bot's item, most important at its start
+	maxBotItem = 600     // a bot's item; bots put the important text first
 	maxWhole   = 1 << 20 // a file in the context folder
 )
 

@@ -73,7 +73,7 @@ const (
 	transcriptFile = "transcript"
 )
 
-// ProcessPrefix begins the names of this data directory's processes, so that a new server can end old ones.
+// ProcessPrefix returns the prefix of this data directory's processes, by which a new server finds and ends old ones.
 func (e *Env) ProcessPrefix() string { return e.Config.DataDir + ":" }
 
 func (e *Env) threadDir(t thread.ID) string {
@@ -263,7 +263,7 @@ func (e *Env) CleanWorkOf(ctx context.Context, threads []thread.ID) (kept []thre
 	return kept, err
 }
 
-// cleanWorkOf removes a thread's files of killed attempts, and reports whether it could.
+// cleanWorkOf removes a thread's files of killed attempts. gone is false if they must be removed later.
 func (e *Env) cleanWorkOf(ctx context.Context, t thread.ID) (gone bool, err error) {
 	look, cancel := context.WithTimeout(ctx, lookAtFolder)
 	defer cancel()
@@ -299,7 +299,7 @@ func clean(paths ...string) error {
 	return nil
 }
 
-// homeTime is how long HOME is kept after the last attempt for its session. Its build caches can be large.
+// homeTime is how long HOME is kept for its session after the last attempt. Its build caches can be large.
 const homeTime = 24 * time.Hour
 
 func cleanThread(dir string, before, idle time.Time) (removed int, err error) {

@@ -59,7 +59,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	crash.Point("attempt_ended")
 	if a.handover != nil {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // a failed removal is repeated by CleanWork
+		_ = git.Remove(a.Env.workOf(a.Thread)) // CleanWork repeats a failed removal
 		return nil
 	}
 	if a.Env.OnAttempt != nil {
@@ -71,7 +71,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	return nil
 }
 
-// ending returns the batch that Finish appends. events are those after the attempt's last seen event.
+// ending returns the batch that Finish appends. events holds the events after the last one that the attempt saw.
 func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	last := thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}
 	if a.handover != nil {
@@ -222,7 +222,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 		return err
 	}
 	if a.Place == a.Env.Place {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // a failed removal is repeated by CleanWork
+		_ = git.Remove(a.Env.workOf(a.Thread)) // CleanWork repeats a failed removal
 	}
 	if a.Env.OnAttempt != nil {
 		a.Env.OnAttempt(a.Backend, "", policy.Interrupted)

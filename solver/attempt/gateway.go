@@ -57,8 +57,8 @@ type modelAccess struct {
 	reported policy.Spent
 }
 
-// open gives the attempt access to its model. The access calls end at a limit and after fruitless calls. The caller
-// must close it.
+// open gives the attempt access to its model. The gateway calls end at a limit and after fruitless calls. The caller
+// must close the access.
 func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err error) {
 	b, m := c.backend(), &c.models
 	c.holdTokens("")

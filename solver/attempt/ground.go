@@ -36,7 +36,7 @@ type Ground struct {
 	Repo      config.Repo      // repository configuration
 	Effective config.Effective // server configuration narrowed by Repo
 	Base      string           // the pull request's base branch
-	Tip       string           // commit of Branch at GitHub, or empty
+	Tip       string           // commit of Branch on GitHub, or empty
 	Start     string
 	Into      string // commit of Base
 	// Updates means that Update was called. Merging is the merge of the base, or nil.
@@ -142,7 +142,7 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 	}
 }
 
-// goOn starts from unfinished work if the branch still contains its start. The push merges newer commits of others.
+// goOn starts from unfinished work if the branch still contains its start. The push merges others' newer commits.
 func (g *Ground) goOn(ctx context.Context) {
 	u := g.Unfinished
 	if u == nil {

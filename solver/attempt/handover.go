@@ -53,7 +53,7 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	}
 	if err := a.commitUnfinished(ctx); err != nil {
 		a.Log.Warn().Err(err).Msg("the attempt's work could not be kept")
-		u.Session = "" // the session knows other files
+		u.Session = "" // the session would expect other files
 		if a.Ground.Unfinished != nil {
 			*u = *a.Ground.Unfinished
 			u.N, u.Orderly, u.Times, u.Used = a.N, false, 0, policy.Spent{}

@@ -24,7 +24,7 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	if c.Env.Sandbox.Mode() != sandbox.None {
 		to := filepath.Join(insideHome, filepath.FromSlash(c.adapter.Credential))
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: credential, To: to})
-		// An earlier attempt may have left a link, so the file is created here.
+		// An earlier attempt may have left a link there; writeFiles replaces it.
 		return writeFiles(home, map[string]string{c.adapter.Credential: ""})
 	}
 	root, err := os.OpenRoot(home)
@@ -103,7 +103,7 @@ func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]str
 	if err != nil {
 		return nil, err
 	}
-	files[toolSpec], files[toolJournal] = string(spec), "" // a continued session still has the previous journal
+	files[toolSpec], files[toolJournal] = string(spec), "" // the journal may be an earlier run's
 	return []string{c.Env.Program, "mcp", "--spec", filepath.Join(at, toolSpec)}, nil
 }
 

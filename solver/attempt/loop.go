@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// loopMonitor detects loops in a running agent's stream and the files that the stream names.
+// loopMonitor detects loops from a running agent's stream, and from the files that the stream names.
 type loopMonitor struct {
 	limits  policy.SeverityLimits
 	circles *policy.Circles
@@ -68,7 +68,7 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	}
 }
 
-// follow counts test runs and the files edited since the last one, including edits by the test command.
+// follow counts test runs, and the files edited since the last one. Edits by the test command itself do not count.
 func (l *loopMonitor) follow(tested bool, edits []policy.Edit) {
 	if tested {
 		l.trajectory.TestRuns++
@@ -218,7 +218,7 @@ func (s *sampler) shell(command string) []policy.Edit {
 	return edits
 }
 
-// apart separates words in any layer of quoting.
+// apart lists the characters that separate words in any layer of quoting.
 const apart = " \t\r\n'\"`;|&<>()[]{}=,:$\\"
 
 // named returns a command's words that may be files of the checkout. It skips logs and temporary files, which commands

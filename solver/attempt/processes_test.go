@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Limits of one attempt, from the fetch to the push: git processes that Pawl starts, and those that talk to the git
-// server. The attempt waits for each of them.
+// These limit the git processes of one attempt, from the fetch to the push, and those that talk to the git server. The
+// attempt waits for each of them.
 const (
 	mostProcesses     = 26 // plus one for the version when the server starts
 	mostConversations = 4  // the fetch, the fetch of tags every ten minutes, the request for the default branch, the push

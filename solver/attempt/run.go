@@ -58,7 +58,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		c.cutOff(early)
 		cause = nil
 	}
-	// Verify commands may take long, and the process may end meanwhile.
+	// Write the use now: verify commands may take long, and the process may end meanwhile.
 	endNotes()
 	c.note(ctx, spentIn(c.Receipt))
 	c.endWindows(ctx)
@@ -85,7 +85,7 @@ func (c *checkout) readSession(report *agent.Report) {
 	c.monitor.session(c.adapter, home, dir, report.SessionID)
 }
 
-// cutOff records why an attempt was cut off although its work counts.
+// cutOff records why Pawl cut off an attempt whose work counts.
 func (c *checkout) cutOff(early cut) {
 	r := &c.Receipt
 	r.Reasons = append(r.Reasons, early.why)
@@ -266,8 +266,8 @@ var quiet = map[string]string{
 	"PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
 
-// environment returns a search path, a locale, the user's name, the variables of the image and the repository, and
-// those that the operator listed. The image may set another search path.
+// environment returns a search path, a locale, the user's name, and the variables of the image and the repository. It
+// adds the variables that the operator listed. The image may set another search path.
 func (a *Attempt) environment(names []string, image ground.Image) map[string]string {
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
 	maps.Copy(env, quiet)
@@ -290,15 +290,15 @@ func (a *Attempt) environment(names []string, image ground.Image) map[string]str
 	return env
 }
 
-// Ports of the gateway and the proxy in a program's own network: unassigned (IANA) and outside of the kernel's
+// The gateway's and the proxy's ports in a program's own network are unassigned (IANA) and outside the kernel's
 // ephemeral range.
 const (
 	gatewayPort = 29401
 	proxyPort   = 29402
 )
 
-// restrictNetwork gives a program its own network with the gateway, if there is a session, and a proxy for the allowed hosts.
-// where names the list's key. Call the returned function after the program's end.
+// restrictNetwork gives a program its own network with a proxy for the allowed hosts and, with a session, the gateway.
+// where names the list's key. Call the returned function after the program has ended.
 func (a *Attempt) restrictNetwork(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
 	if !a.Env.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }

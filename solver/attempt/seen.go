@@ -77,7 +77,7 @@ func askedAgain(u gateway.Usage) policy.Rung {
 // ofProvider lists endings that only the gateway may report.
 var ofProvider = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Auth, policy.Disconnected}
 
-// seen corrects the ending by the last main answer. Limits that only the agent printed count as a crash and do not
+// seen corrects the ending with the last main answer. Limits that only the agent printed count as a crash and do not
 // limit the account.
 func seen(r *policy.Receipt, last gateway.Last) {
 	ending := r.Ending

@@ -71,8 +71,8 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 // errNotKept abandons a layer because the disk is full or a verify command cannot work.
 var errNotKept = errors.New("nothing is kept")
 
-// lay builds the layer of attempts and verifications if needed and sets Ground.Layer. A failed setup repeats only
-// after its key changes or a user asks.
+// lay builds the layer for attempts and verifications if needed and sets Ground.Layer. A failed setup is repeated only
+// if its key changes or a user asks.
 func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 	g := c.Ground
 	at, build := g.settings, true
@@ -186,7 +186,7 @@ func (c *checkout) layerKey(ctx context.Context) (string, error) {
 	return ground.Key(slices.Concat(files.deciding, more)...), nil
 }
 
-// files holds the files of a commit that decide a layer's content, as in Cache.Files, and its root paths.
+// files holds a commit's files that decide a layer's content (see Cache.Files), and its root paths.
 type files struct {
 	commit         string
 	deciding, root []string
@@ -292,7 +292,7 @@ func anyTouches(paths []string, file string) bool {
 	})
 }
 
-// moveIgnored moves wanted ignored files of the work tree into a layer unless the layer has them.
+// moveIgnored moves the wanted ignored files from the work tree into a layer, unless the layer has them.
 func (t *trial) moveIgnored(ctx context.Context, dir string, wanted func(file string) bool) error {
 	files, err := t.ws.Ignored(ctx)
 	for _, file := range files {

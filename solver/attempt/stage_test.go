@@ -26,8 +26,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// stage runs attempts on a local repository with real git, verify commands and agents, but without a server and
-// GitHub. The repository's files and the agent may use $CTRL, a folder that they share with the test.
+// stage runs attempts on a local repository with real git, verify commands and agents, but without a server or GitHub.
+// The repository's files and the agent may use $CTRL, a folder that they share with the test.
 type stage struct {
 	t            *testing.T
 	origin, ctrl string

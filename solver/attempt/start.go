@@ -328,7 +328,7 @@ func (b *promptText) failedBefore(before []policy.Verified) {
 	b.section("This failed before you began; leave it as it is, unless the task is to mend it", text.String(), maxOutput)
 }
 
-// failing lists the first failing tests after bullets.
+// failing lists the first failing tests, each after a bullet.
 func (b *promptText) failing(bullet string, v policy.Verified, say func(policy.Failing) string) {
 	for _, f := range v.Failing[:min(len(v.Failing), maxFailing)] {
 		fmt.Fprintf(b, "%s%s\n", bullet, say(f))

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// steered returns the receipt of an attempt whose agent gets a text of each user at once, a time after the file ready
-// appears in $CTRL.
+// steered runs an attempt and returns its receipt. The agent creates the file ready in $CTRL. After the given time it
+// gets a text from each user at once.
 func (s *stage) steered(after time.Duration, logins ...string) policy.Receipt {
 	s.t.Helper()
 	s.log(thread.NewEvent{Kind: thread.KindAttemptStarted, Data: thread.Started{N: 1, Run: 1, Decision: policy.Decision{Purpose: policy.ToChange}}})

@@ -53,8 +53,8 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	return all, err
 }
 
-// verify runs the commands until one fails, and compares with the base. It repeats a failing command once. Each
-// result's At is at.
+// verify runs the commands until one fails, and compares with the base. It repeats a failing command once. at becomes
+// each result's At.
 func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Verified, error) {
 	return testreport.Verify(c.Ground.Effective.Verify, c.Ground.Before, func() (testreport.Trial, error) {
 		t, err := c.trial(ctx, commit, c.Ground.Layer.Key)

@@ -102,7 +102,7 @@ func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bo
 	return seen, wanted, why
 }
 
-// moves reports whether anyone but Pawl moved the branch.
+// moves reports whether the event says that anyone but Pawl moved the branch.
 func (a *Attempt) moves(e thread.Event) bool {
 	var c thread.Change
 	if e.Kind != thread.KindThread || json.Unmarshal(e.Data, &c) != nil {
@@ -132,7 +132,7 @@ func (a *Attempt) CheckEnded(ctx context.Context) (why error) {
 	return errors.Join(why, err)
 }
 
-// A push waits for GitHub: first outageFirst, doubled up to outageMost, outageWait in all.
+// While GitHub is down, a push waits outageFirst, then doubles the wait. outageMost limits one wait, outageWait all.
 const (
 	outageFirst = 2 * time.Second
 	outageMost  = 2 * time.Minute
@@ -163,7 +163,7 @@ func (a *Attempt) deliver(ctx context.Context) error {
 }
 
 // temporary reports whether a call failed for a temporary reason: GitHub was unreachable, throttled the call, or
-// refused the token, as it does if a clock is wrong. again is the time to retry.
+// refused the token. It also refuses tokens if a clock is wrong. again is the time to retry.
 func temporary(err error, then time.Time) (again time.Time, away bool) {
 	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
 		return limited.Until, true

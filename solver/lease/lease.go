@@ -86,7 +86,7 @@ func (h *Holder) Renew(ctx context.Context) error {
 	return nil
 }
 
-// unconfirmed returns how long ago the lease was known to be ours, by the monotonic or the wall clock, whichever
+// unconfirmed returns how long ago the lease was known to be ours. It uses the monotonic or the wall clock, whichever
 // shows more time.
 func (h *Holder) unconfirmed() time.Duration {
 	h.mu.Lock()
@@ -95,7 +95,7 @@ func (h *Holder) unconfirmed() time.Duration {
 	return max(now.Sub(h.known), now.Round(0).Sub(h.known.Round(0)))
 }
 
-// freshTime is how long a lease counts as ours without asking. Half of the lease remains for the act.
+// freshTime is how long a lease counts as ours without asking the store. Half of the lease remains for the act.
 const freshTime = thread.HeartbeatTime + RenewTime
 
 // Confirm is called right before each visible act, because a process may resume after its lease ended. Confirm renews
@@ -147,7 +147,7 @@ const (
 // StopTime limits the last writes of a stopping process, within its 30 s to exit.
 const StopTime = 5 * time.Second
 
-// Patient switches between an attempt's and a step's patience. It returns whether the attempt's applied before.
+// Patient switches between an attempt's and a step's patience. It returns whether the attempt's patience was on before.
 func (h *Holder) Patient(on bool) (before bool) { return h.patient.Swap(on) }
 
 func (h *Holder) patience() time.Duration {

@@ -187,7 +187,7 @@ func TestAttemptsActWaitsForTheDatabase(t *testing.T) {
 	})
 }
 
-// Questions are answered in the background of an attempt. Its end also ends the answer.
+// Questions are answered in the background of an attempt. The attempt's end also ends the answer.
 func TestAbandonedActEndsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &leases{}

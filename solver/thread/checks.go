@@ -99,7 +99,7 @@ func (s *State) found(_ Event, c Checked) {
 	}
 }
 
-// excuse records why a check's failures on a commit are not the work's.
+// excuse records why a check's failures on a commit are not the work's fault.
 func (s *State) excuse(sha string, red RedCheck) {
 	for i, r := range s.Checks {
 		if r.SHA == sha && red.is(r.Name, r.Conclusion) {
@@ -114,8 +114,8 @@ func (r RedCheck) is(name, conclusion string) bool {
 
 func (r RedCheck) describe() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
 
-// Red lists unclassified failures on CheckedHead. First is the time of the first
-// failure or of Pawl's last rerun, Last the time of the latest report.
+// Red lists unclassified failures on CheckedHead. First is the time of the first failure or of Pawl's last rerun, Last
+// the time of the latest report.
 type Red struct {
 	Names       []string
 	First, Last time.Time
@@ -162,7 +162,7 @@ func (s State) reran(head string, red *Red) {
 	}
 }
 
-// RerunAt is when Pawl last had failed jobs of a commit run again; zero for never.
+// RerunAt returns when Pawl last reran a commit's failed jobs; zero for never.
 func (s State) RerunAt(head string) (at time.Time) {
 	for key, act := range s.Acts {
 		if strings.HasPrefix(key, rerunKey) && act.SHA == head && act.Note == "" {
@@ -172,8 +172,8 @@ func (s State) RerunAt(head string) (at time.Time) {
 	return at
 }
 
-// known reports whether a failure is classified. Classifications of failures by the commit or the base are permanent;
-// others apply to one result.
+// known reports whether a failure is classified. If the commit or the base caused it, so are later failures of the
+// check. Otherwise the classification applies to one result.
 func (s State) known(c CheckResult) bool {
 	if c.Outside != "" {
 		return true
@@ -264,7 +264,7 @@ func (all Findings) On(sha string) (found []RedCheck) {
 	return found
 }
 
-// unfinished returns the findings without the failures that work caused on a commit: if that work ended without a push,
+// unfinished returns the findings without a commit's failures that the work caused. If that work ended without a push,
 // another look must find them again.
 func (all Findings) unfinished(sha string) (kept Findings) {
 	for _, k := range all {
@@ -288,7 +288,7 @@ func (s State) Pins() (pins []Pin) {
 		}
 		pins = append(pins, p)
 	}
-	if s.BeginsRound() { // on any head that holds the start of the work to continue
+	if s.BeginsRound() { // a round may begin on any head that contains the unfinished work's start
 		if u := s.Unfinished; u != nil {
 			add(Pin{u.Base, "on which the round began"})
 		}

@@ -14,7 +14,7 @@ import (
 
 type Kind string
 
-// The kinds of events. Webhooks and users cause the first five, the solver the others.
+// The kinds of events. Webhooks, users and the solver cause the first five; only users cause Operated.
 const (
 	KindFeedback       Kind = "feedback"        // Feedback, accepted
 	KindIgnored        Kind = "ignored"         // Feedback that does not count, with the reason
@@ -124,11 +124,11 @@ func (f Feedback) Made() time.Time {
 type Change struct {
 	// What is one of thumbs_up, thumbs_down, closed, reopened, merged, pull_closed, pull_merged, pull_reopened,
 	// head_moved, branch_deleted, uninstalled, installed, renamed, repository_deleted, approved, changes_requested,
-	// dismissed, reverted, base_moved, drafted, seen (only a Snapshot).
+	// dismissed, reverted, base_moved, drafted, retargeted, seen (only a Snapshot).
 	What   string    `json:"what"`
 	By     string    `json:"by,omitempty"`
 	Detail string    `json:"detail,omitempty"`
-	MadeAt time.Time `json:"made_at,omitzero"` // the time of closing at GitHub, if known
+	MadeAt time.Time `json:"made_at,omitzero"` // when it was closed on GitHub, if known
 	// Number and URL name the thread's pull request.
 	Number   int      `json:"number,omitempty"`
 	URL      string   `json:"url,omitempty"`
@@ -241,7 +241,7 @@ type Authored struct {
 	Runs []byte `json:"runs"`
 }
 
-// Act is logged before and after a change at GitHub. Hash identifies the content, so that unchanged content is not
+// Act is logged before and after a change on GitHub. Hash identifies the content, so that unchanged content is not
 // sent again.
 type Act struct {
 	Key  string `json:"key"`
@@ -296,8 +296,8 @@ func PullBodyKey(number int) string   { return fmt.Sprintf("pull_body:%d", numbe
 func PullReadyKey(number int) string  { return fmt.Sprintf("pull_ready:%d", number) }
 func PullReviewKey(number int) string { return fmt.Sprintf("pull_review:%d", number) }
 
-// RemarkKey returns the key of the answer to a review comment; a done remark's act has the thread's Node. resolveKey
-// resolves the thread, ReviewAgainKey requests another review.
+// RemarkKey returns the key of the answer to a review comment; a done remark's act has the thread's Node. resolveKey is
+// for resolving the thread, ReviewAgainKey for requesting another review.
 func RemarkKey(n int, id int64) string          { return fmt.Sprintf(remarkKey, n, id) }
 func resolveKey(n int, id int64) string         { return fmt.Sprintf("resolve:%d:%d", n, id) }
 func ReviewAgainKey(n int, login string) string { return fmt.Sprintf("review_again:%d:%s", n, login) }

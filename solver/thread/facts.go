@@ -383,7 +383,7 @@ func (s State) Updates() bool {
 	return slices.ContainsFunc(s.Work(policy.ToChange), func(r Request) bool { return r.Command == "update" })
 }
 
-// Begun returns the words that began the thread.
+// Begun returns the text that began the thread: title, description and first request.
 func (s State) Begun() string {
 	first := s.Feedback[:min(len(s.Feedback), 1)]
 	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), wordsOf(first)}, "\n")

@@ -55,7 +55,7 @@ type State struct {
 	// BaseMoved is the time of the last push to the base; zero once Pawl requested its merge.
 	BaseMoved time.Time
 	Repo      config.Repo // repository configuration of the last attempt
-	// Own holds Pawl's texts in the form of feedback.Authored; Said holds comments that attempts took.
+	// Own holds Pawl's texts in the form of feedback.Authored; TakenTexts holds comments that attempts took.
 	Own        []byte
 	TakenTexts []string
 	Known      []string // descriptions that attempts worked on
@@ -91,7 +91,7 @@ type Attempt struct {
 	Steered []string
 }
 
-// Request holds accepted feedback and its result.
+// Request holds accepted feedback and what became of it.
 type Request struct {
 	Feedback
 	Purpose   policy.Purpose
@@ -99,9 +99,9 @@ type Request struct {
 	Head      string       // the branch's head at that time, if known
 	Deferred  bool         // it begins no attempt: a decision ended review rounds, or it only joins the next round of a watch
 	Withdrawn string       // why the feedback no longer counts
-	Steer     policy.Steer // of a steer command
-	Watched   bool         // only a watch makes it ask for work
-	OfWatch   bool         // it ends with the watch: Watched, or only lets the watch's work go on
+	Steer     policy.Steer // what becomes of a steer command's text
+	Watched   bool         // only a watch turns it into work
+	OfWatch   bool         // it ends with the watch: it is Watched, or only continues the watch's work
 }
 
 type ActState struct {
@@ -119,7 +119,7 @@ func Fold(events []Event) (State, error) {
 // ErrDamaged means that an event cannot be decoded.
 var ErrDamaged = errors.New("the log is damaged")
 
-// Apply folds events, which must be those after s.Seq. After ErrDamaged the state is that before the damaged event.
+// Apply folds events, which must follow s.Seq. After ErrDamaged, s is the state before the damaged event.
 func (s *State) Apply(events []Event) error {
 	if s.Acts == nil {
 		s.Acts = map[string]ActState{}

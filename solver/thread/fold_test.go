@@ -16,8 +16,7 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// begin is the time of the first event of every log here; events are a second
-// apart.
+// begin is the time of the first event of every log here; events are a second apart.
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // happened is one event of a log without its number and time.

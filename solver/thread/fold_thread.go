@@ -116,7 +116,7 @@ var controls = map[string]func(*State, Feedback){
 // replaces lists the commands that a later command replaces.
 var replaces = map[string][]string{"watch": {"watch", "unwatch"}, "unwatch": {"watch", "unwatch"}}
 
-// overtaken reports whether a later request or an equal command replaced the command.
+// overtaken reports whether a later request, or a later command of the same kind, replaced the command.
 func (s *State) overtaken(c Feedback) bool {
 	same, watches := replaces[c.Command]
 	anew := func(f Feedback) bool {
@@ -237,8 +237,8 @@ func (s *State) moved(e Event, c Change) {
 	}
 }
 
-// ownPush reports whether Pawl pushed the new head: a bot reports a commit that Pawl pushed, or it is Pawl's last one. A
-// user may move the branch back to an earlier one.
+// ownPush reports whether Pawl pushed the new head. It did if a bot reports a commit that Pawl pushed, or if the head
+// is Pawl's last commit. A user may move the branch back to an earlier one.
 func (s *State) ownPush(c Change) bool {
 	var last ActState
 	own := false
@@ -316,7 +316,7 @@ func (s *State) ignored(e Event, f Feedback) {
 	s.checked(f)
 	s.Ignored = append(s.Ignored, f)
 	if len(s.Ignored) > maxIgnored {
-		// Reverted edits decide about late edits and stay longer.
+		// Keep reverts of edits longer, because they decide about late edits.
 		oldest := max(0, slices.IndexFunc(s.Ignored, func(f Feedback) bool { return f.Description == "" }))
 		s.Ignored = slices.Delete(s.Ignored, oldest, oldest+1)
 	}

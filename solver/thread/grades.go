@@ -101,8 +101,8 @@ func (s State) ci(i int) learning.Signal {
 	return learning.CISignal(all, at)
 }
 
-// people returns signals of people's acts. An act belongs to the last attempt pushed before it; a merge also to
-// earlier attempts on which people built.
+// people returns signals of people's acts. An act belongs to the last attempt pushed before it. A merge also belongs to
+// the earlier attempts on which people built.
 func (s State) people(i int) []learning.Signal {
 	var out []learning.Signal
 	for _, d := range s.People {
@@ -163,8 +163,7 @@ func (s State) wasRequested(i int) bool {
 	})
 }
 
-// judgedBy returns the index of the judged attempt, or -1. The receipt may follow the act, since the push comes
-// before it.
+// judgedBy returns the index of the judged attempt, or -1. An act may precede the receipt, since the push does.
 func (s State) judgedBy(d PeopleVerdict) int {
 	last := -1
 	for i, a := range s.Attempts {

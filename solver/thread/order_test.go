@@ -185,9 +185,9 @@ func TestRequestBeforeAClosingIsVoid(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		what    string
-		closed  int // when the request was made
+		closed  int // when the thread was closed
 		asked   int
-		undone  bool // the pull request's end is
+		undone  bool // the request undoes the closing
 		pending int
 	}{
 		{"closed after it", "closed", 2, 1, false, 0},

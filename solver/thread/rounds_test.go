@@ -46,7 +46,7 @@ func anything(t *rapid.T, n int) remark {
 		{f: Feedback{Source: policy.FromCheckRun, By: bot, Text: fmt.Sprint("failed ", n)}},
 		{f: Feedback{Source: policy.FromLabel, By: ada, Command: "solve"}},
 		{f: Feedback{Source: policy.FromDescription, By: ada, Text: fmt.Sprint("text ", n)}},
-		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "the same again"}}, // a command at first, later a script's
+		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "the same again"}}, // a command at first, then a script's repetition
 		{f: Feedback{Source: policy.FromComment, By: ada, Command: "solve", Text: "words " + letters(n)}, command: true},
 		{f: Feedback{Source: policy.FromComment, By: ada, Text: "a comment " + letters(n)}, command: true},
 		{f: Feedback{Source: policy.FromButton, By: ada, Command: "retry"}, command: true},

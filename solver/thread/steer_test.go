@@ -75,7 +75,7 @@ func TestSteersOfARunningAttempt(t *testing.T) {
 		},
 		"withdrawn without a reason": {
 			log: []happened{solve("one"), start(1, 1, 1), steer("ada", "left"), {KindWithdrawn, Withdrawn{Seqs: []int64{3}}}, took(1, 3)},
-			// It still counts.
+			// The text still counts.
 			steers: []string{"left"}, work: []string{"one", "left"}, by: []policy.Steerer{{By: "ada", Times: 1}},
 		},
 		"taken twice": {

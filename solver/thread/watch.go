@@ -21,16 +21,16 @@ type Watched struct {
 	Seen    int64  `json:"seen,omitempty"`    // last event before the look
 	Round   int    `json:"round,omitempty"`   // rounds so far, if Lacks is empty
 	Lacks   string `json:"lacks,omitempty"`   // why the head is not ready
-	// Passed: every check that Pawl reads passes, and only GitHub counts the head as not passed.
+	// Passed means that every check that Pawl reads passes, and only GitHub counts the head as not passed.
 	Passed bool `json:"passed,omitempty"`
-	// Again is when to look again although no event comes; zero for never.
+	// Again is when to look again without an event; zero for never.
 	Again time.Time `json:"again,omitzero"`
 	at    time.Time // of the look
 	// Checks names the checks of the head. The next head is expected to have them, too.
 	Checks []string `json:"checks,omitempty"`
 }
 
-// Watch is a user's standing request to bring a pull request to green. Seq is 0 if there was none.
+// Watch is a user's standing request to turn a pull request green. Seq is 0 if there was none.
 type Watch struct {
 	Feedback
 	Rounds int     // limit of rounds; 0 before the pull request is admitted
@@ -49,12 +49,12 @@ func (s State) Watching() bool { return s.Watch.Seq != 0 && s.Watch.Ended == "" 
 // Watched reports whether the pull request is watched: requested, admitted, and not ended.
 func (s State) Watched() bool { return s.Watching() && s.Watch.Rounds > 0 }
 
-// AdmitDue reports whether the pull request must be admitted: the watch is new, or a user repeated the request after the
-// head or the base had changed.
+// AdmitDue reports whether the pull request must be admitted. It must if the watch is new, or if a user repeated the
+// request after the head or the base had changed.
 func (s State) AdmitDue() bool { return s.Watching() && (s.Watch.Rounds == 0 || s.Watch.again) }
 
-// WatchYields reports whether the watch may not begin because of another thread's watch of the same branch: the other was
-// admitted, or neither was and the other was requested first.
+// WatchYields reports whether another thread's watch of the same branch goes first: it was admitted, or neither was and
+// it was requested first.
 func (s State) WatchYields(other State) bool {
 	switch {
 	case !other.Watching():
@@ -68,9 +68,9 @@ func (s State) WatchYields(other State) bool {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Number, b.Number)) < 0
 }
 
-// WatchDue reports whether the head must be looked at: it is new, something has changed since the last look, or the
-// time for another look has come. Otherwise next is when it comes; zero for never. The base is looked at once per
-// interval of policy.update_every (zero for never), at the end, so that the last push of an interval counts.
+// WatchDue reports whether the head must be looked at: it is new, something has changed since the last look, or another
+// look is due. Otherwise next is when it is due; zero for never. A moved base is looked at once per interval of
+// policy.update_every (zero for never). The look comes at the interval's end, so that the last push counts.
 func (s State) WatchDue(now time.Time, every time.Duration) (due bool, next time.Time) {
 	looked := s.Watch.Looked
 	if looked.SHA != s.Snapshot.HeadSHA || s.Watch.changed > looked.Seen {
@@ -110,10 +110,10 @@ func earlier(a, b time.Time) time.Time {
 // Ready reports whether the last look found the head green and free of conflicts.
 func (s State) Ready() bool { return s.lookHolds() && s.Watch.Looked.Lacks == "" }
 
-// Passed reports whether the last look found that every check passes, and GitHub counts the head as not passed.
+// Passed reports whether at the last look every check passed, but GitHub counted the head as not passed.
 func (s State) Passed() bool { return s.lookHolds() && s.Watch.Looked.Passed }
 
-// lookHolds reports whether nothing has happened since the last look at the head that it did not see.
+// lookHolds reports whether nothing has happened since the last look that would change its result.
 func (s State) lookHolds() bool {
 	if !s.Watched() || s.Watch.Looked.SHA == "" {
 		return false
@@ -124,7 +124,7 @@ func (s State) lookHolds() bool {
 	return s.Watch.Looked.SHA == s.Snapshot.HeadSHA
 }
 
-// stoppedSince reports whether the work waits for a user since an event.
+// stoppedSince reports whether a decision after an event left the work waiting for a user.
 func (s State) stoppedSince(seen int64) bool {
 	d := s.Decision
 	if d == nil || d.Seen <= seen {
@@ -133,8 +133,8 @@ func (s State) stoppedSince(seen int64) bool {
 	return d.Action == policy.DoStop || d.Action == policy.DoAsk
 }
 
-// CheckedHead is the commit whose checks matter: Pawl's last one while it is the head, or any head of a watched pull
-// request; else empty.
+// CheckedHead returns the commit whose checks matter, or empty. It is any head of a watched pull request, or Pawl's
+// last commit while that is the head.
 func (s State) CheckedHead() string {
 	switch {
 	case s.Watching():
@@ -173,7 +173,7 @@ func (s *State) watch(c Feedback) {
 	}
 }
 
-// endWatch ends a watch, and with it what only the watch asked for.
+// endWatch ends a watch and withdraws the requests that only the watch made.
 func (s *State) endWatch(why string) {
 	if !s.Watching() {
 		return
@@ -215,7 +215,7 @@ func (s *State) watched(e Event, w Watched) {
 	}
 }
 
-// watchChange applies a change of the thread to its watch. at is the change's event.
+// watchChange applies a change of the thread to its watch.
 func (s *State) watchChange(e Event, c Change) {
 	if !s.Watching() {
 		return
@@ -236,8 +236,8 @@ func (s *State) watchChange(e Event, c Change) {
 	}
 }
 
-// watchMoved withdraws what the watch found on earlier heads: the new head is looked at on its own, also if it was the
-// head before.
+// watchMoved withdraws the watch's findings on earlier heads. The new head gets its own look, even if it was the head
+// before.
 func (s *State) watchMoved(c Change) {
 	s.Checked = slices.DeleteFunc(s.Checked, func(k Checked) bool { return k.SHA == c.Detail })
 	s.dropFound(c.Detail)
@@ -249,7 +249,7 @@ func (s *State) watchMoved(c Change) {
 	}
 }
 
-// dropFound withdraws what the watch found on other heads and no attempt finished.
+// dropFound withdraws the watch's findings on other heads, unless an attempt finished them.
 func (s *State) dropFound(head string) {
 	done := s.answered(policy.ToChange)
 	s.withdrawWatched(branchMoved, func(r *Request) bool {
@@ -260,7 +260,7 @@ func (s *State) dropFound(head string) {
 
 const branchMoved = "the branch moved, and the watch looks at the new head"
 
-// FoundOnly reports whether the run did or had to do nothing but what looks found: failing checks and conflicts.
+// FoundOnly reports whether all requests of the run came from looks: failing checks and conflicts.
 func (s State) FoundOnly() (is bool) {
 	var ofRun []int // attempts; 0 for requests that wait
 	for _, a := range s.Attempts {
@@ -287,7 +287,7 @@ func (r *Request) found() bool {
 	return r.Source == policy.FromCheckRun || r.Source == policy.FromBase
 }
 
-// onlyWatched reports whether only a watch makes feedback ask for work: a failing check, a conflict, a review.
+// onlyWatched reports whether only a watch turns feedback into work: a failing check, a conflict, a review.
 func (s *State) onlyWatched(f Feedback) bool {
 	if !s.Watching() || f.Command != "" && f.Source != policy.FromBase {
 		return false
@@ -296,8 +296,8 @@ func (s *State) onlyWatched(f Feedback) bool {
 	return slices.Contains(sources, f.Source)
 }
 
-// joinsRound reports whether feedback begins no round, but joins the next one: a comment on a line of a watched pull
-// request that is not Pawl's. A review that requests changes begins one.
+// joinsRound reports whether feedback begins no round but joins the next one: a line comment on a user's watched pull
+// request. A review that requests changes begins a round.
 func (s *State) joinsRound(f Feedback) bool {
 	if s.Pull != 0 || f.Source != policy.FromReviewComment {
 		return false
@@ -317,8 +317,8 @@ func (s State) Reviewed(review int64) (seqs []int64) {
 	return seqs
 }
 
-// Found returns the events of a watch's requests about failing checks of a commit that no attempt has finished or works
-// on.
+// Found returns the events of a watch's requests about a commit's failing checks, unless an attempt finished them or
+// works on them.
 func (s State) Found(sha string) (seqs []int64) {
 	waits := s.waiting()
 	for i := range s.Feedback {
@@ -333,7 +333,7 @@ func (s State) Found(sha string) (seqs []int64) {
 	return seqs
 }
 
-// ofReview reports whether a review makes the request, which counts.
+// ofReview reports whether the review made the request and nothing withdrew it.
 func (r *Request) ofReview(id int64) bool {
 	if r.Source != policy.FromReview {
 		return false
@@ -359,8 +359,8 @@ func (s *State) waiting() func(*Request) bool {
 // untracked reports whether no user asked for work apart from a watch.
 func (s *State) untracked() bool { return s.Run == 0 || s.onlyWatch }
 
-// ofWatch reports whether feedback ends with the watch: only the watch makes it ask for work, or it adds nothing but
-// a push, or words for the running agent, to what the watch does.
+// ofWatch reports whether feedback ends with the watch. Either only the watch turns it into work, or it only continues
+// the watch's work or adds words for its agent.
 func (s *State) ofWatch(f Feedback) bool {
 	if s.onlyWatched(f) {
 		return true
@@ -391,7 +391,7 @@ func (s State) forWatch() (is bool) {
 	return is
 }
 
-// watchFacts are policy's facts of the watch. typed has the events with a user's new words.
+// watchFacts returns policy's facts about the watch. typed holds the events in which users typed new words.
 func (s State) watchFacts(typed map[int64]bool) (w policy.Watch) {
 	if s.Watch.Ended != "" && s.forWatch() {
 		w.Ended = s.Watch.Ended
@@ -425,7 +425,7 @@ func failingTests(all []Request) (tests []string) {
 	return slices.Compact(tests)
 }
 
-// requestsAndWatches lists what may hold a user's words in the log's order: requests, and commands to watch.
+// requestsAndWatches lists the requests and watch commands, which may hold a user's words, in the log's order.
 func (s State) requestsAndWatches() []*Request {
 	var all []*Request
 	for i := range s.Feedback {
@@ -440,10 +440,10 @@ func (s State) requestsAndWatches() []*Request {
 	return all
 }
 
-// HeadSince is when the head became the pull request's head, as far as the log knows.
+// HeadSince returns when the head became the pull request's head, as far as the log knows.
 func (s State) HeadSince() time.Time { return policy.Later(s.headAt, s.Watch.At) }
 
-// ReadyKey is the key of the comment that mentions who asked for a watch.
+// ReadyKey returns the key of the comment that mentions the user who asked for a watch.
 func ReadyKey(watch int64) string { return fmt.Sprint(commentKey, "ready:", watch) }
 
 // IsWatchLabel reports whether a label asks to watch.

@@ -14,7 +14,7 @@ func command(made int, name string) Feedback {
 	return Feedback{Source: policy.FromComment, By: by, Command: name, MadeAt: second(made), Snapshot: &Details{Pull: true, HeadSHA: "c0"}}
 }
 
-// watchedLog is the log of a watched pull request.
+// watchedLog returns the log of a watched pull request.
 func watchedLog(t *testing.T) (log arrivals) {
 	t.Helper()
 	log.add(t, KindControl, command(1, "watch"))
@@ -162,7 +162,7 @@ func TestEndOfAWatchWithdrawsWhatItAskedFor(t *testing.T) {
 	}
 }
 
-// round logs a round of a watch for a failing check, which pushed; without an outcome it runs.
+// round logs a watch's round that pushed work for a failing check. Without an outcome the round is still running.
 func (log *arrivals) round(t *testing.T, outcome policy.Outcome) {
 	log.add(t, KindFeedback, Feedback{Source: policy.FromCheckRun, SHA: "c0"})
 	log.add(t, KindAttemptStarted, Started{N: 1, Run: 1, Seen: 99, Decision: policy.Decision{Round: 1}})
@@ -171,7 +171,7 @@ func (log *arrivals) round(t *testing.T, outcome policy.Outcome) {
 	}
 }
 
-// ends logs the end of an attempt at a time, without which it would count as running.
+// ends logs the end of an attempt with a time. Without the time the attempt would count as running.
 func (log *arrivals) ends(t *testing.T, r policy.Receipt) {
 	log.add(t, KindAttemptEnded, r)
 	(*log)[len(*log)-1].At = second(len(*log))
