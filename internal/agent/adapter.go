@@ -28,31 +28,31 @@ type Adapter struct {
 	Version      Version  // checked version; zero for the kind "command"
 	// Wrote reports whether a line has this CLI's format.
 	Wrote func(line gjson.Result) bool
-	// Sessions matches session ids; nil for none.
+	// Sessions matches valid session ids. If nil, every id is valid.
 	Sessions *regexp.Regexp
 	// Build adds the CLI's arguments, variables and files to a command.
 	Build func(Request) (Launch, error)
 	// Parse turns a line of standard output, which may be truncated (maxLine) or garbage, into events. Equal lines
 	// give equal events. Nil for streams without structure.
 	Parse func(line []byte, emit func(Event))
-	// OpenSession opens the CLI's session file in HOME; Parse reads its lines. FoldSession reads its last turn. Nil
-	// without useful files.
+	// OpenSession opens the CLI's session file in HOME; Parse reads its lines. FoldSession reads its last turn. Both
+	// are nil for CLIs without a useful session file.
 	OpenSession func(home, session string) (io.ReadCloser, error)
 	FoldSession func(r io.Reader, now time.Time) (Session, error)
-	// Exit maps an exit code to an ending if nothing else explains the exit; empty for none. It may be nil.
+	// Exit maps an exit code to an ending, empty if unknown, when nothing else explains the exit. It may be nil.
 	Exit func(code int) policy.Ending
-	// ReadTry finds a failed request or its repetition in two lines of standard error. Only the second line is
-	// new. Nil for CLIs that report failures on standard output.
+	// ReadTry finds a failed or repeated request in two lines of standard error. Only the second line is new. Nil for
+	// CLIs that report failures on standard output.
 	ReadTry func(lines string) (Try, bool)
 	// SideModels are aliases of additional models that the CLI uses.
 	SideModels []string
-	// Unguarded lists slash-separated paths in the checkout whose code the CLI would run despite all switches. The
-	// caller must hide them or use the base branch's.
+	// Unguarded lists slash-separated paths in the checkout that the CLI reads or runs despite all switches. The caller
+	// must hide these files or use the base branch's copies.
 	Unguarded  []string
 	Credential string // path of the CLI's account login below HOME; empty for none
 }
 
-// Version is a CLI's checked version; zero checks none. All CLIs print it for --version.
+// Version is the CLI version that was checked; zero means no check. All CLIs print theirs for --version.
 type Version struct {
 	Checked string // version whose switches and output were checked
 	Package string // npm package
@@ -65,7 +65,7 @@ func (v Version) Install() string {
 	return fmt.Sprintf("npm install --global %s@%s", v.Package, v.Checked)
 }
 
-// Hint advises an operator if the CLI is missing or does not start.
+// Hint tells an operator what to do if the CLI is missing or does not start.
 func (v Version) Hint() string {
 	if v.Package == "" {
 		return "name the program in argv by its full path"
@@ -73,7 +73,7 @@ func (v Version) Hint() string {
 	return v.Install() + ", or name the program in argv"
 }
 
-// Judge compares the version that a CLI printed with the checked one. order is 0 if equal. An older version
+// Judge compares the version that a CLI printed with the checked one. order is 0 if they are equal. An older version
 // (negative) is an error: it may lack switches that exclude a repository's configuration. A newer or unknown one
 // (positive) is a warning.
 func (v Version) Judge(output string) (order int, text string) {
@@ -99,26 +99,26 @@ func compareNumbers(a, b string) int {
 	return cmp.Compare(m, n)
 }
 
-// Request is an agent's task and environment. Its only secrets are in Env, listed by the operator.
+// Request is an agent's task and environment. The operator's secrets are only in Env.
 type Request struct {
 	Prompt string
-	Dir    string // the checkout's path for the agent; its working directory
-	Home   string // HOME's path for the agent
+	Dir    string // the checkout as the agent sees it; the agent's working directory
+	Home   string // HOME as the agent sees it
 	// Model and Effort are passed to CLIs that support them; empty means the default.
 	Model, Effort string
 	// Session is an earlier session of the same CLI and HOME to continue; empty starts a new one.
 	Session string
-	Argv    []string          // program and first arguments; empty: the CLI's name. Required for the kind "command".
-	Env     map[string]string // the operator's variables with PATH
-	// Endpoint is a proxy on loopback to the model. If zero, the CLI signs in by Env or the credential file in HOME.
-	// "command" gets it in the variables of the protocol's client library.
+	Argv    []string          // program and first arguments; empty means the CLI's name. Required for the kind "command".
+	Env     map[string]string // the operator's variables, including PATH
+	// Endpoint is a proxy on loopback to the model. If zero, the CLI signs in with Env or the credential file in HOME.
+	// The kind "command" gets it in the variables of the protocol's client library.
 	Endpoint Endpoint
-	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" gets it in
-	// PAWL_TESTS, with a flag for a single call without the protocol.
+	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. The kind "command" gets it in
+	// PAWL_TESTS, with --once for a single call without MCP.
 	TestTool []string
-	// Pictures are attached files, at the agent's paths, for CLIs that accept pictures.
+	// Pictures are paths of attached pictures as the agent sees them, for CLIs that accept pictures.
 	Pictures []string
-	// For agents of the kind "command".
+	// Attempt, Thread and Rung are used only by the kind "command".
 	Attempt      int
 	Thread, Rung string
 }
@@ -127,7 +127,7 @@ type Request struct {
 type Command struct {
 	Argv  []string
 	Env   []string          // the whole environment as NAME=value, sorted
-	Stdin string            // written to the process and closed: some CLIs wait forever on an open one
+	Stdin string            // written to the process and closed: some CLIs wait forever for more input
 	Files map[string]string // written below HOME before the start, by slash-separated relative path
 }
 
@@ -217,7 +217,7 @@ func environ(layers ...map[string]string) []string {
 	return list
 }
 
-// SafeSession matches UUIDs, the session ids of codex, claude and gemini.
+// SafeSession matches UUIDs and similar ids: the session ids of codex, claude, gemini and qwen.
 var SafeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
 
 // Endpoint is a proxy on loopback to a CLI's model; zero for none.
@@ -230,7 +230,7 @@ type Endpoint struct {
 	Token string
 }
 
-// TokenVariable holds the token. No CLI or script uses it by default.
+// TokenVariable names the variable with the token. No CLI or script uses it by default.
 const TokenVariable = "PAWL_ENDPOINT_TOKEN"
 
 func (e Endpoint) OnlyToken() map[string]string {
@@ -263,7 +263,7 @@ func (r Request) Allowed() map[string]string {
 	return env
 }
 
-// Variables returns the client library's variables for server and key.
+// Variables returns the client library's environment variables for the server and the key.
 func (e Endpoint) Variables() map[string]string {
 	switch e.Protocol {
 	case config.OpenAI:
@@ -276,10 +276,10 @@ func (e Endpoint) Variables() map[string]string {
 	return map[string]string{}
 }
 
-// ToolServer is the test tool's server name in CLIs.
+// ToolServer is the name of the test tool's MCP server in CLIs.
 const ToolServer = "pawl"
 
-// Tests may take thirty minutes. The tool gives up before a CLI does; CLIs' defaults begin at 60 s.
+// Timeouts of the test tool in CLIs (defaults start at 60 s). Tests may take 30 minutes; the tool gives up first.
 const (
 	ToolStartup = 30 * time.Second
 	ToolTimeout = 35 * time.Minute
@@ -295,7 +295,7 @@ func (r Request) Servers(more map[string]any) map[string]any {
 	return map[string]any{ToolServer: server}
 }
 
-// Settings formats a settings file.
+// Settings formats a settings file as JSON.
 func Settings(settings map[string]any) string {
 	text, _ := json.MarshalIndent(settings, "", "  ") // never fails
 	return string(text)

@@ -15,7 +15,7 @@ const maxTasks = 64
 func (b *background) add(e Event) {
 	switch e.Kind {
 	case Message, ToolCall:
-		b.cut = nil // the agent has the task's result
+		b.cut = nil // the agent continued, so it has the task's result
 	default:
 	}
 	if e.Task == "" || len(b.running)+len(b.cut) >= maxTasks {

@@ -11,21 +11,21 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// stop is Pawl's reason for killing a process; zero if it did not.
+// stop is Pawl's reason for killing a process; zero if Pawl did not kill it.
 type stop struct {
 	ending policy.Ending // TimedOut or Killed
 	reason string
-	silent time.Duration // the preceding silence
+	silent time.Duration // the agent's silence before the kill
 	// interrupts means that the agent may continue its session.
 	interrupts bool
-	// first means that the kill came before the final event. Such a final event does not count: a CLI that must end
-	// kills its command and reports success.
+	// first means that the kill came before the final event. The final event then does not count: a terminated CLI may
+	// kill its command and report success.
 	first  bool
 	notice Event // the refusal that the CLI was waiting for; zero for none
 }
 
-// conclude turns the events into the report, by precedence: the stream's final event, Pawl's kill, the exit code, the
-// last error, standard error, the last step.
+// conclude turns the events into the report. The first of these decides the ending: the stream's final event, Pawl's
+// kill, the exit code, the last error, standard error, the last step.
 func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	r := &t.rep
 	r.Killed, r.Reasons = why.ending != "", []string{}
@@ -81,8 +81,8 @@ func (t *tally) tried(n Try) {
 	}
 }
 
-// readTry uses the last failed try as the error. After other work only a used-up plan counts: a short wait may have
-// ended.
+// readTry uses the last failed try as the error. After other work only an exhausted plan counts, since a short wait may
+// have ended.
 func (t *tally) readTry() {
 	if t.try == "" || t.notice.Kind != 0 {
 		return
@@ -208,7 +208,7 @@ func (t *tally) finished() Event {
 	return Event{}
 }
 
-// noteEnd adds events after a good end, and tasks that the end killed.
+// noteEnd adds reasons for events after a successful end, and for tasks that the end killed.
 func (t *tally) noteEnd() {
 	r := &t.rep
 	if r.Exit.Code != 0 {
@@ -307,7 +307,7 @@ func (t *tally) stepped() Event {
 	return Event{}
 }
 
-// unanswered reports whether the last step had no failure, no text and no change.
+// unanswered reports whether the last step did not fail, the agent answered nothing and no call had an effect.
 func (t *tally) unanswered() bool {
 	switch t.step.Ending {
 	case policy.Completed:
@@ -331,11 +331,11 @@ func (t *tally) unfinished() {
 	}
 }
 
-// harmless matches healthy CLIs' lines on standard error.
+// harmless matches lines that healthy CLIs write to standard error.
 var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prompt) from stdin\.*|warning: .*|yolo mode is enabled.*|ripgrep is not available.*|\[startup\] .*|timestamp=\S+ level=(?:debug|info|warn) .*|at .*:\d+:\d+\)?|\s*)$`)
 
-// Lines of standard error that are read: the first ones name the problem or begin the usage text; the last ones end a
-// trace.
+// firstLines and finalLines limit the lines of standard error that are read. The first lines name the problem or begin
+// the usage text; the last ones end a stack trace.
 const firstLines, finalLines = 3, 5
 
 func (t *tally) complaints() string {

@@ -1,11 +1,11 @@
 // Package agent starts coding-agent CLIs and parses their output.
 //
 // An [Adapter] describes one CLI: how a [Request] becomes a [Command], and how one line of output becomes events. Both
-// are pure functions. Each CLI has its own subfolder; clis.For chooses. [Run] reads a running process, [Inspect] a
-// recorded transcript; both return a [Report].
+// are pure functions. Each CLI has its own subfolder; clis.For returns its adapter. [Run] reads a running process,
+// [Inspect] a recorded transcript; both return a [Report].
 //
-// A report comes from structure: event types, error fields, the session file. Limits that are only mentioned in tools'
-// output, reasoning and files decide nothing.
+// A report relies on structure: event types, error fields, the session file. Mere mentions of limits in tool output,
+// reasoning or files decide nothing.
 //
 //	adapter.go     the CLI's process: arguments, environment, files
 //	run.go         limits of a run, kills, waits of a CLI

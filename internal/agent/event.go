@@ -26,14 +26,14 @@ const (
 	TurnStarted
 	// Message has the agent's text in Text and Authored.
 	Message
-	// Thought is reasoning, read only for mentions.
+	// Thought is reasoning or a minor event. Only its tokens and mentions of limits count.
 	Thought
 	// ToolCall is the start of a call (Done unset) or its answer.
 	ToolCall
 	// Notice is a non-final error in Text: a retry, a warning.
 	Notice
-	// StepEnded ends a step of a stream without a final event. Ending is the run's if this step is its last; empty
-	// means that a step follows.
+	// StepEnded ends a step of a stream without a final event. Ending is the run's ending if this is the last step;
+	// empty means that another step must follow.
 	StepEnded
 	// Finished ends the run with success. Text, if set, is the answer; Wordless means an empty answer.
 	Finished
@@ -46,18 +46,18 @@ type Event struct {
 	Kind         Kind
 	ID           string
 	Text         string
-	Session, Dir string // the session's id in streams that repeat it; the checkout's path for the CLI
+	Session, Dir string // the session's id in streams that repeat it; the checkout as the CLI sees it
 	// Delta means that the text continues the previous message.
 	Delta bool
 	// Authored is the agent's own text: a command, tool arguments, a message. Ran means that it was executed.
 	Authored string
 	Ran      bool
-	Does     string // a call for users, formatted by Does
+	Does     string // the call as users see it, formatted by the function Does
 	// Quotes means that the event quotes a limit text.
 	Quotes bool
 	Edits  []policy.Edit
-	// Place is a call's message and its position in that message; empty if unknown. Whole means that an ended call's
-	// event also has the call.
+	// Place identifies a call's message and its position in that message; empty if unknown. Whole means that an ended
+	// call's event also describes the call.
 	Place string
 	Whole bool
 	// Within is the call whose subagent made this event; empty for the main agent.
@@ -73,11 +73,11 @@ type Event struct {
 	// Status and Names are an error's HTTP status, types and codes.
 	Status int
 	Names  []string
-	// Idle means that a final event reports no turn.
+	// Idle means that a final event reports zero turns.
 	Idle bool
 	// Task is a background task that began, or ended with TaskEnd.
 	Task, TaskEnd string
-	// Windows are usage windows that the CLI reports. Parse leaves their SeenAt zero; Run sets it and drops nonsense.
+	// Windows are usage windows that the CLI reports. Run sets SeenAt, which Parse leaves zero, and drops nonsense.
 	Windows []policy.Window
 	// Tokens and Cost are the session's total so far or, if Step, one step's.
 	Tokens *policy.Tokens
@@ -88,7 +88,7 @@ type Event struct {
 	Turns    int // the CLI's own count; zero if none
 }
 
-// Call is one ended call. A refused or failed one edits nothing.
+// Call is one ended call. A rejected call has no Edits.
 type Call struct {
 	Edits []policy.Edit
 	// Key hashes the call with its arguments. Result hashes the answer; zero if unknown.
@@ -96,7 +96,7 @@ type Call struct {
 	Failed      bool
 	Silent      bool          // no output
 	Authored    string        // the call's text, truncated
-	Pause       time.Duration // pause before the call, by the stream's times; zero if unknown
+	Pause       time.Duration // pause before the call, from the stream's timestamps; zero if unknown
 	Open        int           // other open calls, except those that run a subagent
 }
 
@@ -117,7 +117,7 @@ func (d Call) Count(c *policy.Circles) {
 	}
 }
 
-// Answered sets a call's failure and its answer as JSON.
+// Answered sets a call's failure, and the hash and silence of its JSON answer.
 func (e *Event) Answered(failed bool, answer string) {
 	e.Failed, e.Result, e.Silent = failed, edit.Result(answer), edit.Silent(answer)
 }
@@ -169,8 +169,8 @@ func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMe
 // Printed returns the head and tail of a plain stream's output; empty for others.
 func (r Report) Printed() string { return r.output }
 
-// After returns the report of a run that continued an interrupted one: its end, with the counts of both. The end of a
-// run that did not start is the interruption.
+// After returns the report of a run that continued an interrupted one: r's ending with the counts of both runs. If the
+// continued run did not start, it returns before.
 func (r Report) After(before Report) Report {
 	if r.Ending == "" {
 		return before
@@ -229,8 +229,8 @@ func Shorten(s string, n int) string {
 
 var byteOrderMark = []byte("\uFEFF")
 
-// Line parses a line as a JSON object. Of a truncated or broken line it parses the intact beginning, which suffices
-// to classify it. The result is valid UTF-8 and shares no memory with the line.
+// Line parses a line as a JSON object. If the line is truncated or broken, the intact beginning suffices to classify
+// it. The result is valid UTF-8 and shares no memory with the line.
 func Line(line []byte) gjson.Result {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
 	if len(line) == 0 || line[0] != '{' {
@@ -243,7 +243,7 @@ func Line(line []byte) gjson.Result {
 	return gjson.Parse(text)
 }
 
-// EmitFinal emits an event of a line that may be final. A truncated line ends nothing; only its error counts.
+// EmitFinal emits an event that may end the run. A truncated line ends nothing; only its error counts.
 func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
 	final := e.Kind == Finished || e.Kind == Failed
 	switch {
@@ -254,7 +254,7 @@ func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
 	}
 }
 
-// closed ends the string in which a line was truncated. gjson needs no ends of objects and lists.
+// closed ends the string in which a line was truncated. gjson needs no closing braces or brackets.
 func closed(line string) string {
 	inside := false
 	for i := 0; i < len(line); i++ {
@@ -273,8 +273,8 @@ func closed(line string) string {
 	return line
 }
 
-// Each calls visit with each element of a list without collecting them: a list of zeros would take forty times its
-// bytes.
+// Each calls visit with each element of a list. It does not collect them, since a list of zeros would take forty times
+// its bytes.
 func Each(list gjson.Result, visit func(gjson.Result)) {
 	if list.IsArray() {
 		list.ForEach(func(_, element gjson.Result) bool {
@@ -318,7 +318,7 @@ func Dollars(v gjson.Result) *float64 {
 	return &v.Num
 }
 
-// maxArgument limits an argument for display in characters (our choice: most fit a terminal's line).
+// maxArgument limits a displayed argument, in characters (our choice: most fit a terminal's line).
 const maxArgument = 120
 
 // Does formats a call for users: a command line after a dollar sign, else the tool with its text and number
@@ -346,7 +346,7 @@ func Does(tool string, input gjson.Result) string {
 	return strings.TrimSpace(strings.Join(words, " "))
 }
 
-// EditTools are a CLI's names of its editing tools and their arguments.
+// EditTools holds a CLI's names for its editing tools and their arguments.
 type EditTools struct {
 	Write, Replace, Several []string
 	Path, Before, After     string

@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// clock computes pauses before calls from a stream's times, if it has any.
+// clock computes the pauses before calls from a stream's timestamps, if it has any.
 type clock struct {
 	now time.Time // the last line's time; zero if none
 	end time.Time // the last answer's time
@@ -14,7 +14,7 @@ type clock struct {
 
 func (c *clock) line(line []byte) { c.now = moment(gjson.GetBytes(line, "timestamp")) }
 
-// moment returns a time from RFC 3339 or from milliseconds since 1970; else zero.
+// moment parses RFC 3339 or milliseconds since 1970; otherwise it returns zero.
 func moment(v gjson.Result) time.Time {
 	if v.Type == gjson.String {
 		at, _ := time.Parse(time.RFC3339, v.Str) // other formats give no time
@@ -23,7 +23,7 @@ func moment(v gjson.Result) time.Time {
 	return Milliseconds(v)
 }
 
-// Milliseconds returns a time from milliseconds since 1970; zero for none.
+// Milliseconds converts milliseconds since 1970 to a time; zero for none.
 func Milliseconds(v gjson.Result) time.Time {
 	n := Count(v)
 	if n == 0 {

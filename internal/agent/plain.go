@@ -9,20 +9,20 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of a plain stream's kept output, in bytes.
+// Limits for a plain stream's kept output, in bytes.
 const (
 	plainHead = 2 << 20
 	plainTail = 2 << 20
 )
 
-// lastLines limits the last lines of each stream that may be a limit message.
+// lastLines is the number of last lines in each stream that are checked for limit messages.
 const lastLines = 5
 
-// maxRefusal limits the lines of a run that was refused at once.
+// maxRefusal limits the output lines of a run that was refused at once.
 const maxRefusal = 3
 
-// decidePlain judges a stream without structure by the exit code and, after a failure, by last lines that are limit
-// messages.
+// decidePlain judges a stream without structure by the exit code. Unless the code is 0, limit messages in the last
+// lines take precedence.
 func (t *tally) decidePlain() Event {
 	r := &t.rep
 	if r.ExitKnown && r.Exit.Code == 0 {

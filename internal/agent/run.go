@@ -20,25 +20,25 @@ import (
 
 // Process is a started command.
 type Process struct {
-	// Stdout and Stderr end soon after Kill, even if a child still holds their other ends.
+	// Stdout and Stderr end soon after Kill, even if a child process still holds the pipes open.
 	Stdout, Stderr io.Reader
-	// Wait returns the process's end. It is called once, after both streams ended.
+	// Wait returns how the process ended. Run calls it once, after both streams have ended.
 	Wait func() (Exit, error)
-	// Kill ends the process with all its children, at any time, repeatedly.
+	// Kill ends the process with all its children. It may be called at any time and repeatedly.
 	Kill func()
 }
 
 // RunOptions limit a run. Zero durations mean no limit.
 type RunOptions struct {
 	Dir string // the checkout's path for the agent
-	// Total limits the run, Idle the silence, Startup the silence at the start. Signs of life are a structured
-	// stream's lines except retry notices, or a plain agent's output. CLIs print nothing while the model streams, so
-	// Idle needs minutes.
+	// Total limits the run, Idle each silence, Startup the silence at the start. Signs of life are a structured
+	// stream's lines except notices, or a plain agent's output. CLIs print nothing while the model streams, so Idle
+	// needs minutes.
 	Total, Idle, Startup time.Duration
 	// Before is the time of earlier runs, which counts towards Total.
 	Before time.Duration
-	// Alive gets a function that reports other signs of life, such as a byte of the model's answer. It may be called
-	// until Run returns, and has no effect later. Nil for none.
+	// Alive gets a function that reports other signs of life, such as a byte of the model's answer. The function has no
+	// effect after the process has ended. Nil for none.
 	Alive func(tell func())
 	// Interrupt ends the agent at its next tool boundary: after a call while no other call is open, or after
 	// InterruptWait. An agent without a structured stream ends at once. Nil for never.
@@ -47,9 +47,9 @@ type RunOptions struct {
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
-	OnEvent       func(Event) // for each event; OnCall for each call, before its last event
+	OnEvent       func(Event) // gets each event; OnCall gets each ended call, before its last event
 	OnCall        func(Call)
-	// OnPrint gets each line of a program without structure, concurrently; may be nil.
+	// OnPrint gets each line that a program without structure prints. Calls may be concurrent. It may be nil.
 	OnPrint func(line string)
 	Now     func() time.Time // for reset times and the duration; nil means time.Now
 }
@@ -108,7 +108,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 type watch struct {
 	kill    func()
 	killing sync.WaitGroup
-	// The limit of silence, and the timers.
+	// silence is the limit of each silence; zero means none.
 	silence                      time.Duration
 	total, startup, idle, linger *time.Timer
 	boundary                     *time.Timer // runs once an interruption is wanted
@@ -130,7 +130,7 @@ func (o RunOptions) left() time.Duration {
 	return max(o.Total-o.Before, 1)
 }
 
-// within returns a limit of silence; zero if the whole run ends earlier.
+// within returns a limit of silence; zero if Total ends the run earlier.
 func (o RunOptions) within(bound time.Duration) time.Duration {
 	if left := o.left(); left > 0 && bound >= left {
 		return 0
@@ -181,7 +181,7 @@ func (w *watch) end(why stop) {
 
 var interruption = stop{ending: policy.Killed, reason: "interrupted", interrupts: true}
 
-// interruptible waits for the options' interruption. The caller must call end.
+// interruptible starts to wait for o.Interrupt. The caller must call end.
 func (w *watch) interruptible(structured bool, o RunOptions) (end func()) {
 	over := make(chan struct{})
 	var waiting sync.WaitGroup
@@ -225,7 +225,7 @@ func (w *watch) watchCalls(visit func(Call)) func(Call) {
 	}
 }
 
-// reads ends the process if the reading of its output panics, since nobody would empty the pipe.
+// reads kills the process if reading its output panics, since nothing else would drain the pipe.
 func (w *watch) reads(read func() error) error {
 	err := panics.Try(read)
 	if panics.Stack(err) != "" {
@@ -262,7 +262,7 @@ func (w *watch) alive() {
 	}
 }
 
-// pulse handles a sign of life in the output. A working CLI does not sleep.
+// pulse handles a sign of life in the output. A CLI that prints is not waiting.
 func (w *watch) pulse() {
 	w.mu.Lock()
 	w.awake()
@@ -281,7 +281,7 @@ func (w *watch) awake() {
 // maxWaiting exceeds the conversations of any CLI.
 const maxWaiting = 64
 
-// tellTry records a refusal and sets or stops the timer for the conversation's next request.
+// tellTry handles a failed or repeated request. It starts or stops the timer for the conversation's next request.
 func (w *watch) tellTry(n Try) {
 	if n.Wait > LongestWait {
 		w.end(n.stop())
@@ -307,8 +307,8 @@ func stopFor(cause error) stop {
 	return stop{ending: policy.Killed, reason: "killed: " + cause.Error()}
 }
 
-// LongestWait limits a CLI's own wait before it asks a provider again. Pawl stores longer waits. A CLI silent for
-// quietWait has waited longer than LongestWait, even on a busy machine.
+// LongestWait limits a CLI's own wait before it asks a provider again. For longer waits, Pawl kills the CLI and waits
+// itself. A CLI silent for quietWait has waited longer than LongestWait, even on a busy machine.
 const (
 	LongestWait = time.Minute
 	quietWait   = LongestWait + 15*time.Second
@@ -316,7 +316,7 @@ const (
 
 // Try is a CLI's report of a failed request and its wait.
 type Try struct {
-	Session string // the waiting conversation; empty if the CLI has one
+	Session string // the waiting conversation; empty if the CLI has only one
 	// Over means that the conversation asks again.
 	Over    bool
 	Wait    time.Duration // Unknown means an unknown length

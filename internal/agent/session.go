@@ -20,8 +20,8 @@ type Session struct {
 	Tokens  *policy.Tokens  // the last turn's; nil if unknown. The output of a continued session counts all turns.
 }
 
-// Refine corrects a report by the session file: an error code overrides wording, and an exact reset overrides a
-// printed minute. Endings that a file cannot improve stay.
+// Refine corrects a report by the session file: an error code overrides wording, and an exact reset overrides a printed
+// minute. Refine keeps endings that the file cannot improve.
 func (r *Report) Refine(s Session, now time.Time) {
 	if s.Tokens != nil {
 		r.Tokens = *s.Tokens
@@ -35,7 +35,7 @@ func (r *Report) Refine(s Session, now time.Time) {
 		r.named = true
 	}
 	r.Failure = cmp.Or(r.Failure, message)
-	byOutput := cmp.Or(r.Limit, &policy.Limit{}) // by the output
+	byOutput := cmp.Or(r.Limit, &policy.Limit{})
 	resets, source := byOutput.ResetsAt, byOutput.Source
 	if r.Ending == policy.UsageLimit {
 		if exact := s.resetsAt(resets); !exact.IsZero() {
@@ -58,8 +58,8 @@ func (r *Report) settled() bool {
 	}
 }
 
-// correctedBy reports whether a session file's ending replaces the report's. A short refusal's status does not
-// replace a usage limit.
+// correctedBy reports whether a session file's ending replaces the report's. A rate limit does not replace a usage
+// limit.
 func (r *Report) correctedBy(ending policy.Ending) bool {
 	switch ending {
 	case "", r.Ending:
@@ -71,7 +71,7 @@ func (r *Report) correctedBy(ending policy.Ending) bool {
 	}
 }
 
-// resetsAt returns the reset of the last used-up window, else of the window whose minute the message names.
+// resetsAt returns the latest reset of an exhausted window, else that window's reset whose minute is named.
 func (s Session) resetsAt(named time.Time) time.Time {
 	var at time.Time
 	for _, w := range s.Windows {
@@ -90,8 +90,8 @@ func (s Session) resetsAt(named time.Time) time.Time {
 	return time.Time{}
 }
 
-// ReadSession reads the last turn from the session file at a time; zero for CLIs without one. A missing file is
-// fs.ErrNotExist.
+// ReadSession reads the last turn from the session file. now is the time of reading. CLIs without session files get a
+// zero Session. If the file is missing, the error wraps fs.ErrNotExist.
 func (a Adapter) ReadSession(home, session string, now time.Time) (s Session, err error) {
 	err = a.inSession(home, session, func(f io.Reader) error {
 		s, err = a.FoldSession(f, now)
@@ -100,8 +100,8 @@ func (a Adapter) ReadSession(home, session string, now time.Time) (s Session, er
 	return s, err
 }
 
-// SessionCalls visits the calls in a session's file, which has patches that the output omits. A missing file is
-// fs.ErrNotExist.
+// SessionCalls visits the calls in a session file, which has patches that the output omits. If the file is missing, the
+// error wraps fs.ErrNotExist.
 func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error {
 	t := newTally(a, dir)
 	t.onCall = visit

@@ -18,8 +18,8 @@ import (
 // maxLine limits the parsed part of a line. The longest line in the recorded runs has 335 kB.
 const maxLine = 1 << 20
 
-// ReadLines calls visit for each line of r without its end, truncated at maxLine. The slice is valid during the call.
-// Memory does not grow with the input.
+// ReadLines calls visit for each line of r without its line ending, truncated to maxLine bytes. The slice is valid only
+// during the call. Memory does not grow with the input.
 func ReadLines(r io.Reader, visit func(line []byte)) error {
 	b := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -49,7 +49,7 @@ type excerpt struct {
 	note  string // why bytes are missing; follows their number
 }
 
-// Write never fails: a full disk must not stop the reading. close returns the error.
+// Write never fails: a full disk must not stop the reading of the stream. close returns the error.
 func (e *excerpt) Write(p []byte) (int, error) {
 	n := len(p)
 	if take := min(int64(n), e.room); take > 0 {
@@ -92,10 +92,10 @@ func (k *headTail) String() string {
 	return k.text.String()
 }
 
-// transcriptTail limits the kept end of a long transcript, which has the final event.
+// transcriptTail limits the kept end of a long transcript, in bytes. The end has the final event.
 const transcriptTail = 256 << 10
 
-// newTranscript copies a stream to w without the middle above a limit in bytes (0: none). A nil w discards.
+// newTranscript copies a stream to w, without the middle if it exceeds limit bytes (0: no limit). A nil w discards.
 func newTranscript(w io.Writer, limit int64) *excerpt {
 	if w == nil {
 		w = io.Discard
@@ -115,7 +115,7 @@ type InspectOptions struct {
 	Zone   *time.Location // zone of clock times without one; nil means UTC
 }
 
-// Inspect parses a recorded transcript like a running agent's. The error comes from reading r, never from the agent.
+// Inspect parses a recorded transcript like a running agent's output. The error is never the agent's.
 func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 	read := newReading(a, o.Dir)
 	circles := policy.NewCircles()
@@ -165,7 +165,7 @@ func (t tap) Write(p []byte) (int, error) {
 // maxPrinted limits the part of a line that is passed on at once, in bytes.
 const maxPrinted = 4 << 10
 
-// lines passes its input on line by line. A nil to does nothing.
+// lines passes its input on line by line. If to is nil, it discards the input.
 type lines struct {
 	to   func(line string)
 	rest []byte // an unfinished line
@@ -219,7 +219,7 @@ func (r *reading) stdout(in io.Reader) error {
 	})
 }
 
-// errors reads standard error to its end. It is a sign of life only for plain agents: others log retries there.
+// errors reads standard error to its end. For structured streams it is no sign of life, since CLIs log retries there.
 func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = r.stderr
 	if r.tally.cli.Parse == nil {

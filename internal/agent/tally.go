@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Limits in bytes of a tally's texts and session id.
+// Limits for a tally's texts and session id, in bytes.
 const (
 	MaxText      = 64 << 10
 	maxSessionID = 256
@@ -31,7 +31,7 @@ type tally struct {
 	held   int        // total size of open
 	onCall func(Call) // for each ended call; may be nil
 	clock  clock
-	// past has the last call of each id. quoted has the items that quote a limit. Each session empties both.
+	// past has the last call of each id. quoted has the items that quote a limit. A new session empties both.
 	past     *simplelru.LRU
 	quoted   *simplelru.LRU
 	spent    spending
@@ -47,7 +47,7 @@ type tally struct {
 	now      time.Time // the run's end
 	zone     *time.Location
 	well     bool   // the run ended well, without later work
-	answered bool   // value of said at that end
+	answered bool   // value of messaged at that end
 	spurious string // a later error without work
 	// Tasks that the agent started without waiting.
 	background background
@@ -105,7 +105,7 @@ func (t *tally) add(e Event) {
 			t.well = false
 		}
 	case StepEnded:
-		ended := e // only this event outlives the call
+		ended := e // a copy, so that only this event escapes to the heap
 		t.working, t.step = false, &ended
 	case Finished, Failed:
 		t.finish(e)
@@ -128,7 +128,7 @@ func (t *tally) newSession(e Event) {
 	}
 }
 
-// mention counts an item that quotes a limit once per id.
+// mention counts an item that quotes a limit, but each id only once.
 func (t *tally) mention(item string) {
 	if id := t.hash(item); item != "" {
 		if t.quoted.Contains(id) {
@@ -226,7 +226,7 @@ func (t *tally) finish(e Event) {
 	t.working, t.rep.final, t.failed = false, true, nil
 	if e.Kind == Failed {
 		e = t.after(e)
-		failed := e // only a failure outlives the call
+		failed := e // a copy, so that only a failure escapes to the heap
 		t.failed = &failed
 		return
 	}
@@ -248,7 +248,7 @@ func (t *tally) finish(e Event) {
 	t.answered = t.messaged
 }
 
-// unearned reports whether a failure after a good end involved no work. It does not undo the work.
+// unearned reports whether a failure after a good end involved no work. Such a failure does not undo the success.
 func (t *tally) unearned(e Event) bool {
 	if !t.well || e.Kind != Failed {
 		return false
@@ -308,14 +308,14 @@ type begun struct {
 	pause     time.Duration // before the call
 	announced bool          // reported at its start
 	quoted    bool          // counted as a mention of a limit
-	again     bool          // equals its id's last answered call, so it may be the same
+	again     bool          // equals the last answered call with its id, so it may be that call
 	// delegates means that the call runs a subagent, whose calls the stream shows.
 	delegates bool
 	size      int // approximate bytes
 }
 
-// Limits of open calls, in bytes and number. Agents run some ten at once, of some kilobytes; the largest in one line
-// has some 3 MB.
+// Limits of open calls, in bytes and number. Agents run about ten calls at once, of a few kilobytes each. The largest
+// call in one line takes about 3 MB.
 const (
 	maxOpen     = 8 << 20
 	maxParallel = 1 << 10
@@ -359,8 +359,8 @@ type answer struct {
 	failed, rejected, silent bool
 }
 
-// call handles a call's start or end. A call counts when answered. Ids only match calls with answers: agents and
-// providers may reuse one id.
+// call handles a call's start or end. A call counts when answered. An id only matches a call with its answer, since
+// agents and providers may reuse ids.
 func (t *tally) call(e Event) {
 	if e.Done {
 		t.answer(e)
@@ -419,7 +419,7 @@ func (b begun) continuedBy(text string) bool {
 	return policy.Hash(text) == b.call || strings.HasPrefix(text, strings.TrimRight(b.authored, `"]} `))
 }
 
-// doubt forgets open calls that seemed to repeat an answered one when another call with their id follows.
+// doubt forgets open calls that seemed to repeat an answered call, once another call with their id follows.
 func (t *tally) doubt(next begun) {
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if t.open[i].again && t.open[i].id == next.id {
@@ -523,7 +523,7 @@ func (t *tally) take(e Event) (begun, bool) {
 	return b, true
 }
 
-// isSeparate reports whether an end without an open call is a separate call. It stores an answer that precedes its call.
+// isSeparate reports whether an answer without an open call is a separate call. It stores answers before their call.
 func (t *tally) isSeparate(e Event, last ended) bool {
 	switch {
 	case last.dropped:
@@ -531,7 +531,7 @@ func (t *tally) isSeparate(e Event, last ended) bool {
 	case e.Whole && e.Place != "":
 		return !t.past.Contains(t.hash(e.Place))
 	case e.Whole:
-		return !last.announced // else its end is reported twice
+		return !last.announced // otherwise the stream reports the end twice
 	case e.ID != "" && !t.past.Contains(t.hash(e.ID)):
 		t.past.Add(t.hash(e.ID), ended{early: &answer{result: e.Result, failed: e.Failed, rejected: e.Rejected, silent: e.Silent}})
 	}
@@ -563,10 +563,10 @@ func relative(dir, p string) string {
 	return strings.Clone(strings.TrimPrefix(p, path.Clean(dir)+"/"))
 }
 
-// maxIDs limits the remembered calls of a session; real ones have some hundred.
+// maxIDs limits the remembered calls of a session; real sessions have some hundred.
 const maxIDs = 25_000
 
-// newIDs remembers the hashes of the last ids. Calls of older ids count as new.
+// newIDs returns a cache for the hashes of the last ids. Calls of older ids count as new.
 func newIDs() *simplelru.LRU {
 	ids, _ := simplelru.NewLRU(maxIDs, nil) // fails only for size 0
 	return ids

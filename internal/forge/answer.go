@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxAnswer limits an answer in bytes: payloads reach 25 MB, a page 100 comments of 65,536 characters.
+// maxAnswer limits an answer in bytes. Payloads reach 25 MB; a page may have 100 comments of 65,536 characters.
 const maxAnswer = 32 << 20
 
 // answer holds the result of one try.
@@ -27,11 +27,11 @@ type answer struct {
 	message   string
 	secondary bool  // GitHub's message names a secondary limit
 	limit     bool  // the message is about a limit
-	blocked   bool  // for legal reasons or by the terms of service
+	blocked   bool  // GitHub blocked the repository for legal reasons or by its terms of service
 	err       error // why the answer is unusable
 }
 
-// read reads an answer. broken is a read error. A success must have the fields in holds.
+// read reads an answer. broken is a read error. A success must have the JSON fields in holds.
 func (a *answer) read(resp *http.Response, body []byte, broken error, holds []string) {
 	a.status, a.header = resp.StatusCode, resp.Header
 	switch {
@@ -181,7 +181,7 @@ func (a answer) mentions(words string) bool {
 
 func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
 
-// exhaustedUntil returns the reset of a used-up hourly limit.
+// exhaustedUntil returns the reset of an exhausted hourly limit.
 func exhaustedUntil(h http.Header) (reset time.Time, ok bool) {
 	if !exhausted(h) {
 		return time.Time{}, false

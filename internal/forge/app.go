@@ -28,7 +28,7 @@ type App struct {
 	// Permissions maps names such as "checks" to "read" or "write".
 	Permissions map[string]string `json:"permissions"`
 	Events      []string          `json:"events"` // subscribed webhook events
-	// Installations counts accounts with the App.
+	// Installations counts the accounts that installed the App.
 	Installations int `json:"installations_count"`
 	// BotID and BotLogin identify <slug>[bot], the author of the App's texts. BotID is 0 if the user does not exist.
 	BotID    int64  `json:"-"`
@@ -72,7 +72,7 @@ func (s Apps) askSelf(ctx context.Context) (app App, err error) {
 	return app, nil
 }
 
-// explainSelf explains a refused identity. Unknown ids get a 404.
+// explainSelf explains why GitHub refused the App's identity. An unknown App id gets a 404.
 func explainSelf(a answer) (hint string, kind error) {
 	hint, kind = explain(a)
 	switch kind {
@@ -89,7 +89,7 @@ func aboutNoThread(err error) error {
 	return err
 }
 
-// userID looks up a user without credentials. If GitHub refuses (private mode, or over 60 an hour per address),
+// userID looks up a user without credentials. If GitHub refuses (in private mode, or above 60 an hour per address),
 // userID uses a token with metadata access. The App's JWT does not work for users.
 func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
@@ -171,7 +171,7 @@ type NewApp struct {
 	HTMLURL       string         `json:"html_url"`
 	WebhookSecret string         `json:"webhook_secret"`
 	PrivateKey    string         `json:"pem"`
-	ClientID      string         `json:"client_id"` // for logins by the App
+	ClientID      string         `json:"client_id"` // for logins through the App
 	ClientSecret  string         `json:"client_secret"`
 }
 
@@ -249,7 +249,7 @@ func (s *state) slot(repo Repo) tokenSlot {
 	return s.tokens[key]
 }
 
-// drop forgets a refused token but no newer one. An empty refused drops any token.
+// drop forgets a refused token, but not a newer one. An empty refused drops any token.
 func (s *state) drop(repo Repo, refused string) {
 	slot := s.slot(repo)
 	known := <-slot
@@ -295,7 +295,7 @@ func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	return known.value, nil
 }
 
-// Forget drops the repository's token. Call it after GitHub refused the token to git.
+// Forget drops the repository's token. Call it after GitHub rejected the token in a git command.
 func (s Apps) Forget(repo Repo) { s.client.drop(repo, "") }
 
 func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTokenOptions {

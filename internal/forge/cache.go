@@ -78,7 +78,7 @@ type cache struct {
 
 func newCache() *cache {
 	c := &cache{}
-	// The LRU counts answers; this limit counts bytes.
+	// The LRU's own limit counts answers and never applies; Set limits the bytes.
 	c.entries, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= len(gone.([]byte)) })
 	return c
 }

@@ -41,7 +41,7 @@ type request struct {
 	lags    bool    // a 404 may come from a lagging replica
 	// once disables caching.
 	once bool
-	// location expects a redirect to any host and does not follow it.
+	// location means that the answer is a redirect to any host, which is not followed.
 	location bool
 	// holds names required fields of the answer.
 	holds []string
@@ -87,7 +87,7 @@ type call struct {
 	request
 	*Client
 	patience  time.Duration // remaining wait for limits
-	placed    time.Time     // time of its slot
+	placed    time.Time     // when it got its slot
 	mayBeLate bool          // send the request even if late
 	last      answer
 	ended     error // final error of the chain
@@ -103,7 +103,7 @@ func (c *Client) chain() http.RoundTripper {
 	return retrying{refreshing{pacing{authorizing{sending}}}}
 }
 
-// errFound means that a write with a lost answer was done.
+// errFound means that a write succeeded although its answer was lost.
 var errFound = errors.New("found at GitHub")
 
 // do sends a request until it succeeds, fails or runs out of tries, and decodes the answer. A write that find
@@ -139,7 +139,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	return nil, it.failure()
 }
 
-// pageSize is GitHub's maximum.
+// pageSize is GitHub's maximum page size.
 const pageSize = 100
 
 // page reads one page and returns the next page's number, or zero.

@@ -22,7 +22,7 @@ const (
 // Checks reads and writes check runs.
 type Checks struct{ client *Client }
 
-// CheckRun holds a check run's content. Zero values are left out.
+// CheckRun holds a check run's content. Most zero values are omitted.
 type CheckRun struct {
 	Name       string `json:"name"`
 	HeadSHA    string `json:"head_sha,omitempty"`
@@ -141,7 +141,7 @@ const resultPages = 5
 // MaxResults limits the check runs that Latest reads. Our choice.
 const MaxResults = resultPages * pageSize
 
-// Latest lists the newest check runs on a commit or branch ("heads/name"). more reports whether it has more than
+// Latest lists the newest check runs on a commit or branch ("heads/name"). more means that there are more than
 // MaxResults.
 func (s Checks) Latest(ctx context.Context, repo Repo, ref string) (all []CheckResult, more bool, err error) {
 	return s.list(ctx, repo, ref, resultPages, url.Values{"filter": {"latest"}})
@@ -191,7 +191,7 @@ type statusCheck struct {
 }
 
 // Rules reads a branch's rules, which needs contents: read. A branch is "protected by branch protections or rulesets"
-// (REST reference, "List branches"), so that an unprotected branch needs no second request.
+// (REST reference, "List branches"), so an unprotected branch needs no second request.
 func (s Repositories) Rules(ctx context.Context, repo Repo, branch string) (rules BranchRules, err error) {
 	var got struct {
 		Protected  bool `json:"protected"`
@@ -279,10 +279,10 @@ func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f 
 }
 
 const (
-	// annotationPages limits the pages of 100. GitHub Actions makes at most 50 errors and warnings a job
+	// annotationPages limits the pages of 100 annotations. GitHub Actions makes at most 50 errors and warnings per job
 	// (docs.github.com, "Workflow commands").
 	annotationPages = 2
-	// maxMessage limits a message in bytes; 50 fit into a comment.
+	// maxMessage limits a message in bytes, so that 50 messages fit into a comment.
 	maxMessage = 1200
 )
 

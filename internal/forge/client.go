@@ -25,7 +25,7 @@ import (
 // defaultMaxWait limits one call's sleep for limits. After that the caller gets a *RateLimited and stores the wait.
 const defaultMaxWait = 30 * time.Second
 
-// TryTimeout ends one try. GitHub ends requests after 10 s; slow networks and large lists need the rest.
+// TryTimeout limits one try. GitHub ends requests after 10 s; the rest is for slow networks and large lists.
 const TryTimeout = 30 * time.Second
 
 // Config identifies the GitHub server and the App.
@@ -36,7 +36,7 @@ type Config struct {
 	AppID      int64  // numeric App id
 	PrivateKey []byte // RSA key in PEM
 	UserAgent  string // empty for "pawl"
-	// Transport sends requests; nil for a new pool.
+	// Transport sends requests; nil for a new connection pool.
 	Transport http.RoundTripper
 	Now       func() time.Time // nil for time.Now
 	// Sleep waits for a duration or returns the context's error; nil for a timer.
@@ -44,7 +44,7 @@ type Config struct {
 	Log   zerolog.Logger
 }
 
-// Client accesses one GitHub server as one App. It is safe for concurrent use; use New.
+// Client accesses one GitHub server as one App. Create it with New. It is safe for concurrent use.
 type Client struct {
 	Actions      Actions
 	Apps         Apps
@@ -162,7 +162,7 @@ func (c *Client) fillDefaults() {
 	}
 }
 
-// CloneURL returns git's URL without credentials.
+// CloneURL returns the repository's clone URL without credentials.
 func (c *Client) CloneURL(repo Repo) string {
 	return strings.TrimSuffix(c.cfg.WebURL, "/") + "/" + repo.Owner + "/" + repo.Name + ".git"
 }
@@ -207,8 +207,8 @@ func (s Repositories) Permission(ctx context.Context, repo Repo, login string) (
 	return level, err
 }
 
-// PermissionOf also returns the login's user id, since a login may change hands. ErrUninstalled means that the
-// repository is invisible.
+// PermissionOf also returns the login's user id, since a login may change hands. ErrUninstalled means that the App
+// cannot see the repository.
 func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string) (level string, id int64, err error) {
 	var got struct {
 		Permission string         `json:"permission"`

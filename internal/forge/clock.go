@@ -28,9 +28,8 @@ func (c *Clock) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// note takes the middle of the Date's second as GitHub's time at the middle of the request. Answers with an Age come
-// from a cache (RFC 9111,
-// 5.1).
+// note takes the middle of the Date header's second as GitHub's time at the middle of the request. It ignores answers
+// with an Age header, since they come from a cache (RFC 9111, 5.1).
 func (c *Clock) note(header http.Header, sent, received time.Time) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil || header.Get("Age") != "" {
@@ -45,7 +44,7 @@ func (c *Clock) note(header http.Header, sent, received time.Time) {
 }
 
 // Offset returns how far this node's clock is ahead of GitHub's. It is unknown ten minutes after the last answer. The
-// error is at most half of a request's duration.
+// error is at most half a second plus half of the request's duration.
 func (c *Clock) Offset() (offset time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

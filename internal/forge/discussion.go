@@ -24,7 +24,7 @@ type Post struct {
 	At          time.Time `json:"createdAt"`
 	Edited      time.Time `json:"lastEditedAt"` // zero if never edited
 	Editor      author    `json:"editor"`       // zero if never edited
-	// Hidden means minimised, as spam or outdated.
+	// Hidden means minimised, for example as spam or outdated.
 	Hidden bool   `json:"isMinimized"`
 	State  string `json:"state"`    // a review's state: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
 	Hunk   string `json:"diffHunk"` // diff lines of a review comment
@@ -41,7 +41,7 @@ type author struct {
 
 func (a author) Bot() bool { return a.Kind == "Bot" }
 
-// Account returns the login as in the REST API, with "[bot]" for bots. Deleted accounts have none.
+// Account returns the login as in the REST API, with "[bot]" for bots. It is empty for deleted accounts.
 func (a author) Account() string {
 	if a.Bot() {
 		return a.Login + "[bot]"
@@ -58,7 +58,7 @@ func (b *bigInt) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// listed holds one page of a list, its newest items.
+// listed holds one page of a list, usually the newest items.
 type listed[T any] struct {
 	Total int `json:"totalCount"`
 	Nodes []T `json:"nodes"`
@@ -101,7 +101,7 @@ type PullCommit struct {
 	} `json:"commit"`
 }
 
-// Discussion holds an issue's or pull request's discussion and changes. Lists hold the newest items, oldest first.
+// Discussion holds a thread's discussion and changes. Lists of comments and commits hold the newest, oldest first.
 type Discussion struct {
 	Node        string               `json:"id"`
 	Title       string               `json:"title"`
@@ -121,7 +121,7 @@ type Discussion struct {
 	}] `json:"closingIssuesReferences"`
 }
 
-// Parts of queries. Lists are read from the newest item, at most 100 at a time.
+// Parts of queries. Most lists are read from the newest item, at most 100 items at a time.
 const (
 	postFields  = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt editor{__typename login} isMinimized"
 	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
@@ -139,7 +139,7 @@ const (
 
 const maxDiscussion = 10
 
-// Read reads a discussion, newest comments first, until it has `bytes` bytes of text.
+// Read reads a discussion, newest comments first, until it has `bytes` bytes of text or maxDiscussion pages.
 func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
 	ask, before := askWhole, any(nil)
 	for page := 1; ; page++ {
@@ -174,7 +174,7 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 
 const maxLinked = 10
 
-// Linked reads titles and descriptions of other threads in the repository. It omits unknown numbers.
+// Linked reads titles and descriptions of up to maxLinked other threads in the repository. It omits unknown numbers.
 func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[int]Discussion, error) {
 	numbers = numbers[:min(len(numbers), maxLinked)]
 	if len(numbers) == 0 {
@@ -207,7 +207,7 @@ func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 
 const graphRoute = "/graphql"
 
-// Discussions reads discussions by the GraphQL API.
+// Discussions reads discussions through the GraphQL API.
 type Discussions struct{ client *Client }
 
 // ask queries the GraphQL API with $owner and $name and decodes the data, even if GitHub adds an error.
@@ -229,7 +229,7 @@ func (s Discussions) askLagging(ctx context.Context, repo Repo, query string, va
 	}
 }
 
-// graph sends a query, or a mutation that may be repeated.
+// graph sends a query, or a mutation that is safe to repeat.
 func (c *Client) graph(ctx context.Context, repo Repo, r request, query string, variables map[string]any, into any) error {
 	var got struct {
 		Data   json.RawMessage `json:"data"`

@@ -1,7 +1,7 @@
 // Package forge accesses GitHub with one small method per call, over go-github. It handles expired tokens, lost
 // answers, limits, renamed repositories and removed installations. It stores nothing.
 //
-// Each call passes a chain of RoundTrippers and returns one error:
+// Each call passes through a chain of RoundTrippers and returns one error:
 //
 //	retrying → refreshing → pacing → authorizing → caching → wire → Clock → GitHub
 //

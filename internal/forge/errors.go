@@ -60,9 +60,9 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// RateLimited means that a request must wait until Until. The caller stores the wait instead of sleeping. Nothing was
-// done unless the error is also ErrUnavailable, which means that a lost answer has not been looked up yet. Cosmetic
-// requests return RateLimited after at most ten seconds; show the newest state after Until.
+// RateLimited means that a request must wait. The caller stores the wait instead of sleeping. Nothing was done unless
+// the error is also ErrUnavailable, which means that a lost answer has not been looked up yet. Cosmetic requests
+// return RateLimited after at most ten seconds. After Until, send the newest state.
 type RateLimited struct {
 	Method    string
 	Path      string
@@ -106,7 +106,7 @@ var (
 	notGitHub = "check github.v3_api_url and the proxies between this machine and GitHub"
 )
 
-// explanations are by HTTP status.
+// explanations holds the default explanations by HTTP status.
 var explanations = map[int]explanation{
 	http.StatusUnauthorized: {
 		"compare github.app.integration_id and the private key with the App's settings page, " +
@@ -129,13 +129,13 @@ var explanations = map[int]explanation{
 // legallyBlocked explains answers with the field "block" (docs.github.com, responses 403 and 451).
 var legallyBlocked = explanation{"GitHub blocked this repository; its owner must contact GitHub's support", ErrForbidden}
 
-// refusals map GitHub's sentences in a 403 or 451 to explanations. They match sentences, since a single word may
-// come from a name or a rule. Sources: docs.github.com, "Troubleshooting the REST API", and public reports.
+// refusals map GitHub's sentences in a 403 or 451 to explanations. A single word does not suffice, since it may come
+// from a name or a rule. Sources: docs.github.com, "Troubleshooting the REST API", and public reports.
 var refusals = []struct {
 	sentence *regexp.Regexp
 	explanation
 }{
-	// atlassian/github-for-jira#961, renovatebot/renovate#20253.
+	// Seen in atlassian/github-for-jira#961 and renovatebot/renovate#20253.
 	{sentence(`.*has an IP allow list enabled\b`), explanation{"let this server's address into the organization's IP allow list; Pawl then continues by itself", ErrUnavailable}},
 	{sentence(`Resource protected by organization SAML enforcement`), explanation{"the organization's single sign-on refuses the App; one of its owners must authorize it, then Pawl continues by itself", ErrUnavailable}},
 	{sentence(`This installation has been suspended`), explanation{"the installation is suspended; unsuspend it on its settings page", ErrUninstalled}},
@@ -202,7 +202,7 @@ func (c *call) redirected() error {
 	}
 }
 
-// isElsewhere recognises GitHub's redirects to "repositories/ID/…" after a rename.
+// isElsewhere recognises GitHub's redirects to "repositories/ID/…" or "repos/…" after a rename.
 func (c *call) isElsewhere(address string) bool {
 	at, err := c.api.Parse(address)
 	if err != nil {

@@ -71,7 +71,7 @@ func (s Issues) React(ctx context.Context, repo Repo, on string, id int64, react
 	return err
 }
 
-// maxPages limits the search for a comment: GitHub allows 2,500 per issue.
+// maxPages limits a search in pages of 100. GitHub allows 2,500 comments per issue.
 const maxPages = 25
 
 type Comment struct {
@@ -102,7 +102,7 @@ func (s Issues) CreateComment(ctx context.Context, repo Repo, number int, body, 
 	return made, err
 }
 
-// EditComment replaces a comment's body and keeps the marker. ErrNotFound means deleted.
+// EditComment replaces a comment's body and keeps the marker. ErrNotFound means that the comment was deleted.
 func (s Issues) EditComment(ctx context.Context, repo Repo, id int64, body, marker string) (edited Comment, err error) {
 	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}", args: []any{id},
@@ -111,7 +111,7 @@ func (s Issues) EditComment(ctx context.Context, repo Repo, id int64, body, mark
 	return edited, err
 }
 
-// FindComment returns the App's oldest comment with the marker. Others' copies do not count.
+// FindComment returns the App's oldest comment with the marker. Copies by other authors do not count.
 func (s Issues) FindComment(ctx context.Context, repo Repo, number int, marker string) (Comment, bool, error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var comments []Comment // oldest first
@@ -194,10 +194,10 @@ func (s PullRequests) Get(ctx context.Context, repo Repo, number int) (pull Pull
 	return pull, err
 }
 
-// mergeablePause is the wait before another look at a pull request whose mergeability GitHub is computing.
+// mergeablePause is the wait before GetComputed reads a pull request again.
 const mergeablePause = 3 * time.Second
 
-// GetComputed is Get, but waits some seconds while GitHub computes the mergeability. The result may still be unknown.
+// GetComputed is Get, but waits a few seconds while GitHub computes the mergeability. The result may still be unknown.
 func (s PullRequests) GetComputed(ctx context.Context, repo Repo, number int) (pull Pull, err error) {
 	for try := 0; ; try++ {
 		pull, err = s.Get(ctx, repo, number)
@@ -266,7 +266,7 @@ type NewPull struct {
 
 type OpenedPull struct {
 	Pull
-	// DraftRefused means that the repository's plan has no drafts.
+	// DraftRefused means that the repository's plan does not allow drafts.
 	DraftRefused bool
 }
 

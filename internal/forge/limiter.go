@@ -20,12 +20,12 @@ const (
 	anonymousKey int64 = -1
 )
 
-// urgency orders requests within the limits. Zero is for work and waiting users.
+// urgency orders requests within the limits. The zero value is for work and for users who wait.
 type urgency int
 
 const (
 	needed urgency = iota
-	// cosmetic shows progress. It waits at most cosmeticWait and leaves a fifth of every limit.
+	// cosmetic shows progress. It waits at most cosmeticWait and leaves a fifth of every limit to other requests.
 	cosmetic
 	// background is work that no user waits for. It leaves a fifth of every limit, including GitHub's hourly limit.
 	background

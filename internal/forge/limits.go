@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// GitHub's limits for an installation ("Rate limits for the REST API", secondary limits). Edits and reactions count
-// as content, since GitHub does not say; check runs do not.
+// GitHub's limits for an installation ("Rate limits for the REST API", secondary limits). GitHub does not define
+// content: edits and reactions count here, check runs do not.
 const (
 	atOnce = 100 // concurrent requests
 
@@ -45,7 +45,7 @@ type need struct {
 	spare bool
 }
 
-// wait returns the time until the pacer admits n with the spare.
+// wait returns the time until the pacer has the tokens and the spare.
 func (n need) wait(pacer *rate.Limiter, now time.Time, tokens int) time.Duration {
 	wanted := float64(tokens)
 	if n.spare {

@@ -92,7 +92,7 @@ type FailedJob struct {
 // FailedJob reads a job by its check run's id (REST reference, "Get a job for a workflow run") and writes the failed
 // step's whole log to all. Errors may come with a partial result.
 func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut FailedJob, err error) {
-	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API
+	ctx, cancel := context.WithTimeout(ctx, logTime) // TryTimeout does not cover the log's server
 	defer cancel()
 	var job struct {
 		FailedJob
@@ -128,7 +128,7 @@ func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Faile
 	return cut, errors.New("no step of the job failed")
 }
 
-// download reads a log without credentials: its secret URL is valid for a minute.
+// download opens a log or picture without credentials. Its URL is secret; a log's URL is valid for a minute.
 func download(ctx context.Context, by http.RoundTripper, address string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil || address == "" {
@@ -174,7 +174,7 @@ func readHead(lines *bufio.Reader) (string, error) {
 	return "", err
 }
 
-// logCut extracts a step's log from its job's.
+// logCut extracts a step's log from its job's log.
 type logCut struct {
 	job      *FailedJob
 	from, to time.Time // the step's times; to may be zero

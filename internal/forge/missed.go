@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// Delivery is one try to send a webhook. Tries share the GUID.
+// Delivery is one try to send a webhook. Repeated tries share the GUID.
 type Delivery struct {
 	ID         int64     `json:"id"`
 	GUID       string    `json:"guid"`
@@ -25,8 +25,8 @@ type Delivery struct {
 	StatusCode int       `json:"status_code"`  // zero without a connection
 }
 
-// Deliveries reads one page of deliveries, newest first. An empty cursor starts; an empty next ends. github.com lists
-// 3 days, Enterprise Servers 7 (docs.github.com, "Redelivering webhooks").
+// Deliveries reads one page of deliveries, newest first. Start with an empty cursor; next is empty on the last page.
+// github.com lists 3 days, Enterprise Servers 7 (docs.github.com, "Redelivering webhooks").
 func (s Apps) Deliveries(ctx context.Context, cursor string) (page []Delivery, next string, err error) {
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
 	if cursor != "" {
@@ -84,9 +84,9 @@ func (s Apps) Payload(ctx context.Context, id int64) ([]byte, error) {
 
 const maxChangedPages = 10
 
-// ChangedSince lists issues and pull requests updated since a time, least recent first. more means that the list is
-// incomplete. A change moves its thread to the end, so page numbers would skip one. Each request starts at the last
-// answer's end; page numbers are used only within one second.
+// ChangedSince lists issues and pull requests updated since a time, least recently updated first. more means that the
+// list is incomplete. A change moves its thread to the end, so page numbers would skip threads. Each request therefore
+// starts at the last answer's end; page numbers are used only within one second.
 func (s Issues) ChangedSince(ctx context.Context, repo Repo, since time.Time) (list []Issue, more bool, err error) {
 	at := map[int]time.Time{}
 	since, page := since.UTC().Truncate(time.Second), 1
@@ -185,8 +185,8 @@ func (s PullRequests) CommentsSince(ctx context.Context, repo Repo, number int, 
 // commitForm keeps other text out of a request's path.
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// OfCommit lists pull requests that merged a commit or are open with it. Unknown commits return ErrNotFound or
-// ErrInvalid.
+// OfCommit lists the open pull requests that contain a commit, and those that merged it. Unknown commits return
+// ErrNotFound or ErrInvalid.
 func (s PullRequests) OfCommit(ctx context.Context, repo Repo, sha string) ([]Pull, error) {
 	if !commitForm.MatchString(sha) {
 		return nil, fmt.Errorf("commit %.80q: want 7 to 64 hexadecimal digits", sha)

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif"
-	_ "image/jpeg" //
-	_ "image/png"  //
+	_ "image/gif" // these packages register decoders
+	_ "image/jpeg"
+	_ "image/png"
 	"io"
 	"net/url"
 	"slices"
@@ -33,9 +33,9 @@ type Picture struct {
 	Data   []byte
 }
 
-// Pictures reads attached pictures of the nodes, up to MaxPictures, and counts skipped ones: foreign hosts, too
-// large, other formats, or missing. GitHub renders them with URLs valid for minutes ("bodyHTML"). Nodes edited since
-// a time are skipped.
+// Pictures reads up to MaxPictures pictures attached to the nodes. left counts the other pictures: surplus, on foreign
+// hosts, too large, in other formats, or missing. GitHub renders pictures with URLs valid for minutes ("bodyHTML").
+// Nodes edited since asked are skipped.
 func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, asked time.Time) (all []Picture, left int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()

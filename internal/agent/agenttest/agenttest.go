@@ -19,8 +19,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// EveryCLI returns a test's table by kind, and fails the test for CLIs without an entry. If the test does not apply
-// to a CLI, its entry is empty with a comment.
+// EveryCLI returns a test's table by kind, and fails the test for CLIs without an entry. If the test does not apply to
+// a CLI, leave its entry empty and add a comment.
 func EveryCLI[T any](t testing.TB, table map[string]T) map[string]T {
 	t.Helper()
 	for _, kind := range config.CLIs() {
@@ -33,7 +33,7 @@ func EveryCLI[T any](t testing.TB, table map[string]T) map[string]T {
 
 const extension = ".txtar"
 
-// Names returns the sorted runs in a folder. An unpacked recording is a folder.
+// Names returns the sorted runs in a folder. An unpacked run is a subfolder.
 func Names(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -75,7 +75,7 @@ func Text(t testing.TB, run, name string) string {
 	return string(b)
 }
 
-// Unpack writes the files of one run into a new folder of the test.
+// Unpack writes the files of one run into a temporary folder.
 func Unpack(t testing.TB, run string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,11 +18,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// retries limits claude's repetitions of a request. The default of ten takes three minutes.
+// retries limits claude's retries of a request. The default of ten takes three minutes.
 const retries = "2"
 
-// claude's waits for a silent gateway in milliseconds. The gateway holds an answer back until a tool call. claude 2.1.197
-// gives up after five minutes without bytes. It counts pings as bytes, but not as events.
+// eventIdle and byteIdle limit claude's wait for a silent gateway, in milliseconds. The gateway holds an answer back
+// until a tool call. claude 2.1.197 gives up after five minutes without bytes. Pings count as bytes, but not as events.
 const (
 	eventIdle = "3600000"
 	byteIdle  = "300000"
@@ -47,8 +47,8 @@ func wrote(line gjson.Result) bool {
 	return false
 }
 
-// build returns `claude -p` as in the recorded runs of 2.1.197: without questions, since Pawl's sandbox contains it,
-// and with the user's settings and Pawl's MCP servers only, so that it runs nothing of the repository.
+// build returns `claude -p` as in the recorded runs of 2.1.197. It asks no questions, since Pawl's sandbox contains it.
+// It uses only the user's settings and Pawl's MCP servers, so it runs nothing from the repository.
 func build(r agent.Request) (agent.Launch, error) {
 	args := []string{
 		"-p",
@@ -81,7 +81,7 @@ func build(r agent.Request) (agent.Launch, error) {
 		// Otherwise claude may hide a server's tools behind a search, and begin before the server has started.
 		"ENABLE_TOOL_SEARCH":         "false",
 		"MCP_CONNECTION_NONBLOCKING": "false",
-		// claude would give up on a silent tool earlier.
+		// By default, claude gives up on a silent tool earlier.
 		"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": strconv.FormatInt(agent.ToolTimeout.Milliseconds(), 10),
 	})
 	if r.Endpoint != (agent.Endpoint{}) {
@@ -100,8 +100,8 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// Lines parses lines of `claude -p --output-format stream-json` or of Claude Code's session files. Forks pass
-// other tool names.
+// Lines returns a parser for lines of `claude -p --output-format stream-json` and of Claude Code's session files. Forks
+// pass other tool names.
 func Lines(tools agent.EditTools) func(raw []byte, emit func(agent.Event)) {
 	return func(raw []byte, emit func(agent.Event)) { parseLine(agent.Line(raw), tools, emit) }
 }
@@ -161,7 +161,7 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 	}
 }
 
-// readLimit parses a plan's window. A refusal without window and reset is a transient 429 of the API.
+// readLimit parses a plan's window. A refusal without a window or reset is a transient 429 from the API.
 func readLimit(info gjson.Result, emit func(agent.Event)) {
 	if w, known := limit.ClaudeWindow(info); known {
 		emit(agent.Event{Windows: []policy.Window{w}})
@@ -185,7 +185,7 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readAssistant parses a message of the model, or an error instead.
+// readAssistant parses the model's message, or the error that replaces it.
 func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	message := line.Get("message")
 	content, name := message.Get("content"), line.Get("error").Str
@@ -224,7 +224,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 	}
 }
 
-// placesOf identifies each call of a message by its id's occurrence. Several lines may repeat a message's parts.
+// placesOf numbers a message's calls that share an id. Several lines may repeat a message's parts.
 func placesOf(message string) func(id string) string {
 	calls := map[string]int{}
 	return func(id string) string {
@@ -298,7 +298,7 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 	})
 }
 
-// readAnswer parses a call's answer. Answers of the provider's tools, such as web_search_tool_result, are in the
+// readAnswer parses a call's answer. Answers of the provider's own tools, such as web_search_tool_result, are in the
 // model's messages.
 func readAnswer(part gjson.Result, emit func(agent.Event)) {
 	if !strings.HasSuffix(part.Get("type").Str, "tool_result") {
@@ -322,7 +322,7 @@ func readResult(line gjson.Result, emit func(agent.Event)) {
 	e := agent.Event{
 		Kind: agent.Finished,
 		Text: answer.Str,
-		// A missing answer is not empty.
+		// A missing answer does not count as empty.
 		Wordless: answer.Exists() && strings.TrimSpace(answer.Str) == "",
 		Turns:    int(agent.Count(line.Get("num_turns"))),
 		Cost:     agent.Dollars(line.Get("total_cost_usd")),
@@ -366,7 +366,7 @@ func stopOf(terminal, subtype, stopped string) policy.Ending {
 	return ""
 }
 
-// totalOf sums a session's models; nil if unknown.
+// totalOf sums the tokens of all models in a session; nil if unknown.
 func totalOf(models gjson.Result) *policy.Tokens {
 	var total policy.Tokens
 	models.ForEach(func(_, used gjson.Result) bool {

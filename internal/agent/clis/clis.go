@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/qwen"
 )
 
-// adapters of config's CLIs by kind.
+// adapters holds the adapters of config's CLIs by kind.
 var adapters = map[string]agent.Adapter{
 	config.Codex:    codex.Adapter,
 	config.Claude:   claude.Adapter,
@@ -27,7 +27,7 @@ var adapters = map[string]agent.Adapter{
 	config.Qwen:     qwen.Adapter,
 }
 
-// adapterOf completes an adapter from config's row; false for other kinds.
+// adapterOf returns a CLI's adapter, completed from config's table; false for other kinds.
 func adapterOf(kind string) (agent.Adapter, bool) {
 	adapter, known := adapters[kind]
 	row := config.CLIOf(kind)
@@ -55,7 +55,7 @@ func For(kind, stream string) (agent.Adapter, error) {
 	return own, nil
 }
 
-// command is the operator's own program.
+// command is the adapter for the operator's own program.
 var command = agent.Adapter{
 	Name:      config.Command,
 	Stream:    config.Plain,
@@ -63,7 +63,7 @@ var command = agent.Adapter{
 	Build:     buildCommand,
 }
 
-// ForStream returns the adapter of a stream: plain (also if empty) or a CLI's.
+// ForStream returns the adapter of an output format: a CLI's, or plain (also if empty).
 func ForStream(stream string) (agent.Adapter, error) {
 	switch stream {
 	case "", config.Plain:
@@ -75,7 +75,7 @@ func ForStream(stream string) (agent.Adapter, error) {
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, %s", stream, strings.Join(config.CLIs(), ", "))
 }
 
-// buildCommand passes the attempt in PAWL_ variables and an endpoint in the client libraries' variables.
+// buildCommand passes the attempt in PAWL_ variables, and an endpoint in the client library's variables.
 func buildCommand(r agent.Request) (agent.Launch, error) {
 	if len(r.Argv) == 0 || r.Argv[0] == "" {
 		return agent.Launch{}, errors.New("the backend has no program: set argv to the program and its arguments")
@@ -91,7 +91,7 @@ func buildCommand(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Env: env}, nil
 }
 
-// Detect returns the CLI of a transcript by its first kilobytes; plain if no line is a CLI's event. A CLI with
+// Detect finds the CLI that wrote a transcript from its first kilobytes; plain if no line is a CLI's event. A CLI with
 // another CLI's format follows that CLI in the table, so the table is searched backwards.
 func Detect(head []byte) string {
 	kinds := config.CLIs()

@@ -15,14 +15,14 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// codex's retries. Its defaults (4 and 5) take 25 s and 30 requests at a dead provider; Pawl has its own breaker and
-// backoff.
+// requestRetries and streamRetries limit codex's retries. The defaults (4 and 5) spend 25 s and 30 requests on a dead
+// provider. Pawl has its own breaker and backoff.
 const (
 	requestRetries = 2
 	streamRetries  = 3
 )
 
-// openaiBaseURL is the default server of OPENAI_API_KEY.
+// openaiBaseURL is the default server for OPENAI_API_KEY.
 const openaiBaseURL = "https://api.openai.com/v1"
 
 var Adapter = agent.Adapter{
@@ -44,8 +44,8 @@ func wrote(line gjson.Result) bool {
 	return false
 }
 
-// build returns `codex exec` as in the recorded runs of 0.169.0: without sandbox and questions, since Pawl's sandbox
-// contains it, and without rules or trust from the repository. The dash reads standard input.
+// build returns `codex exec` as in the recorded runs of 0.169.0. It needs no sandbox and asks no questions, since
+// Pawl's sandbox contains it. It takes no rules or trust from the repository. The dash means standard input.
 func build(r agent.Request) (agent.Launch, error) {
 	args := []string{"exec"}
 	if r.Session != "" {
@@ -71,9 +71,9 @@ func build(r agent.Request) (agent.Launch, error) {
 	}, nil
 }
 
-// configOf returns the whole configuration file. The built-in provider has unlimited retries and ignores
-// OPENAI_API_KEY and OPENAI_BASE_URL, so these variables or an endpoint get a separate provider. Otherwise codex
-// signs in by HOME (auth.json, CODEX_API_KEY).
+// configOf returns the whole configuration file. The built-in provider ignores retry limits, OPENAI_API_KEY and
+// OPENAI_BASE_URL. These variables or an endpoint therefore get a separate provider. Otherwise codex signs in with
+// auth.json or CODEX_API_KEY.
 func configOf(r agent.Request) string {
 	var b strings.Builder
 	b.WriteString("check_for_update_on_startup = false\n")

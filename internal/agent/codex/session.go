@@ -21,7 +21,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Limits for a session file: the agent may have filled HOME.
+// Limits for session files: the agent may have filled HOME.
 const (
 	maxSessionEntries = 50_000
 	maxSessionBytes   = 512 << 20
@@ -30,7 +30,7 @@ const (
 // sessions is codex's folder below HOME with YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
 const sessions = ".codex/sessions"
 
-// openSession opens a thread's session file: a regular file inside home, without links out of it.
+// openSession opens a thread's session file. It must be a regular file inside home; links must not lead out of home.
 func openSession(home, thread string) (io.ReadCloser, error) {
 	if !agent.SafeSession.MatchString(thread) {
 		return nil, fmt.Errorf("session %q: %w", agent.Shorten(thread, 80), fs.ErrNotExist)
@@ -44,7 +44,7 @@ func openSession(home, thread string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	// O_NONBLOCK: opening an agent's pipe must not wait.
+	// O_NONBLOCK: opening a named pipe that the agent made must not block.
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func FoldSession(r io.Reader, now time.Time) (agent.Session, error) {
 				}
 				s.Tokens = spent
 			}
-			// Each event has the windows of one model's family.
+			// Each event has the windows of one model family.
 			s.Windows = limit.Newer(s.Windows, limit.CodexWindows(payload.Get("rate_limits"), written(line, now)))
 		case "task_complete", "error":
 			message, code, ending := failureOf(payload)

@@ -18,10 +18,10 @@ const (
 	Max          = 1_000
 )
 
-// minLine is the least length in bytes of a meaningful line.
+// minLine is the minimum length of a meaningful line, in bytes.
 const minLine = 4
 
-// File returns an edit that knows only the file's later content.
+// File returns an edit with only the file's new content.
 func File(path, content string) policy.Edit {
 	key, lines := fold(content, false)
 	return policy.Edit{Path: path, State: key, Added: lines, Whole: true}
@@ -59,15 +59,15 @@ func Joined(path string, edits []policy.Edit) policy.Edit {
 }
 
 var (
-	// stamp matches points in time.
+	// stamp matches timestamps.
 	stamp = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?` +
 		`|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?Z?\b|\b20\d{6}[T_-]?\d{6}Z?\b|\b1\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b`)
 	// lasted matches durations in command outputs.
 	lasted = regexp.MustCompile(`\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|secs?|seconds?|m)\b`)
 )
 
-// fold reduces a text to a hash and to hashes of its first maxEditLines lines (not for output). White space, blank
-// lines and points in time do not count, nor durations in output. An empty text's hash is not zero.
+// fold reduces a text to a hash and, except for output, to hashes of its first maxEditLines meaningful lines. White
+// space, blank lines, timestamps and (in output) durations do not count. An empty text's hash is not zero.
 func fold(text string, printed bool) (key uint64, lines []uint64) {
 	key = policy.Hash("")
 	for line := range strings.Lines(text) {
@@ -139,13 +139,13 @@ func beginsUnit(c byte) bool {
 	return c >= utf8.RuneSelf
 }
 
-// resultHalf limits the counted beginning and end of an output, in bytes.
+// resultHalf limits the beginning and the end of an output that count, in bytes each.
 const resultHalf = 2 << 10
 
 var spaced = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, " ", `\r`, " ", `\f`, " ")
 
-// Result reduces a command's output, in its JSON form, to a hash without white space, times, durations and the middle
-// of long outputs.
+// Result hashes a command's output in its JSON form. White space, timestamps, durations and the middle of a long output
+// do not count.
 func Result(raw string) uint64 {
 	if len(raw) > 2*resultHalf {
 		return policy.Mix(Result(raw[:resultHalf]), Result(raw[len(raw)-resultHalf:]))
@@ -185,7 +185,7 @@ func Patch(patch string) []policy.Edit {
 	return all
 }
 
-// section is a patch's part for one file; without a path, the surrounding text.
+// section is the part of a patch for one file; without a path, it is the surrounding text.
 type section struct {
 	verb, path          string
 	body, before, after strings.Builder
@@ -215,7 +215,7 @@ func (s *section) edit() policy.Edit {
 	if s.verb == "Add" { // replaces the file's content
 		e = Written(s.path, s.after.String())
 	}
-	// The surrounding lines distinguish places.
+	// The context lines distinguish equal edits at different places.
 	whole, _ := fold(s.body.String(), false)
 	e.Key = policy.Mix(e.Key, whole)
 	return e

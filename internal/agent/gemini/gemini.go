@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// attempts limits gemini's requests for one answer. Its default of ten takes minutes.
+// attempts limits gemini's requests for one answer. The default of ten takes minutes.
 const attempts = 3
 
 var Adapter = agent.Adapter{
@@ -30,7 +30,7 @@ var Adapter = agent.Adapter{
 	Unguarded: []string{".gemini/.env"},
 }
 
-// own are fields that distinguish gemini's events from other CLIs'.
+// own maps event types to fields that only gemini's events have.
 var own = map[string]string{
 	"init":     "session_id",
 	"message":  "role",
@@ -43,8 +43,8 @@ func wrote(line gjson.Result) bool {
 	return known && line.Get(field).Exists()
 }
 
-// build returns a headless `gemini` as in the recorded runs of 0.61.0: every tool allowed, since Pawl's sandbox
-// contains it, and a named model, which avoids a router request.
+// build returns a headless `gemini` as in the recorded runs of 0.61.0. It allows every tool, since Pawl's sandbox
+// contains it. A named model avoids a router request.
 //
 // The folder is untrusted while gemini reads settings, so gemini ignores the repository's settings. --skip-trust
 // then trusts the folder, which headless runs and Pawl's MCP server need.
@@ -109,7 +109,7 @@ func settingsOf(r agent.Request) string {
 	return agent.Settings(settings)
 }
 
-// authOf returns gemini's sign-in: the endpoint's or environment's key, else the account in HOME.
+// authOf returns gemini's sign-in method: the endpoint's or environment's key, else the account in HOME.
 func authOf(r agent.Request) string {
 	env := r.Allowed()
 	switch {
@@ -121,8 +121,8 @@ func authOf(r agent.Request) string {
 	return "oauth-personal"
 }
 
-// thinkingOf returns an effort's thinkingConfig. Generation 2 takes a budget of tokens (Google's page on OpenAI
-// compatibility), newer ones a level.
+// thinkingOf returns an effort's thinkingConfig. Generation 2 takes a token budget (from Google's page on OpenAI
+// compatibility), newer generations take a level.
 func thinkingOf(model, effort string) map[string]any {
 	if strings.Contains(model, "gemini-2") {
 		return map[string]any{"thinkingBudget": budgets[effort]}
@@ -194,7 +194,7 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// readNotice parses an error event. Warnings count only with an ending.
+// readNotice parses an error event. A warning counts only if its text implies an ending.
 func readNotice(line gjson.Result, emit func(agent.Event)) {
 	e := agent.Event{Kind: agent.Notice, Text: line.Get("message").Str}
 	warning := line.Get("severity").Str == "warning"

@@ -36,8 +36,8 @@ func wrote(line gjson.Result) bool {
 	return line.Get("type").Str == "step_start" || line.Get("sessionID").Exists() || line.Get("part").Exists()
 }
 
-// build returns `opencode run` as in the recorded runs of 1.18.33: with every permission, since Pawl's sandbox
-// contains it, and without the repository's configuration. Its log on standard error reports waits.
+// build returns `opencode run` as in the recorded runs of 1.18.33. It has every permission, since Pawl's sandbox
+// contains it, and ignores the repository's configuration. Its log on standard error reports refused requests.
 func build(r agent.Request) (agent.Launch, error) {
 	model, err := modelOf(r)
 	if err != nil {
@@ -70,8 +70,8 @@ func build(r agent.Request) (agent.Launch, error) {
 		Env:  env,
 		Files: map[string]string{
 			configDir + "opencode.json": configOf(r, model),
-			// opencode 1.18 then treats its plugin library as installed. Otherwise it asks the npm registry at each
-			// start.
+			// These two files make opencode 1.18 treat its plugin library as installed. Otherwise it asks the npm
+			// registry at each start.
 			configDir + "node_modules/.keep": "",
 			configDir + "package-lock.json":  `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":""}}}}`,
 		},
@@ -95,15 +95,15 @@ func modelOf(r agent.Request) (string, error) {
 	return r.Model, nil
 }
 
-// Token limits of the endpoint's model. opencode compacts a session before the context is full; without an output
-// limit it asks for impossible thinking budgets. All agents' models have this much room; 32,000 is opencode's cap.
+// Token limits of the endpoint's model. opencode compacts a session before the context is full; without an output limit
+// it asks for impossible thinking budgets. Every agent's model has this much room; 32,000 is opencode's cap.
 const (
 	contextRoom = 200_000
 	outputRoom  = 32_000
 )
 
-// modelConfig describes the endpoint's model. opencode ignores an effort without a variant: for the OpenAI protocol
-// the effort is listed; for others the model's name decides.
+// modelConfig describes the endpoint's model. opencode ignores an effort without a variant, so the OpenAI protocol gets
+// one. For other protocols, the model's name decides.
 func modelConfig(r agent.Request) map[string]any {
 	model := map[string]any{
 		"tool_call": true, "reasoning": true,
@@ -122,7 +122,7 @@ func modelConfig(r agent.Request) map[string]any {
 	return model
 }
 
-// configOf returns the whole configuration file, with the token variable's name only.
+// configOf returns the whole configuration file. It names the token's variable, but not the token.
 func configOf(r agent.Request, model string) string {
 	settings := map[string]any{
 		"$schema":     "https://opencode.ai/config.json",
@@ -309,8 +309,8 @@ var (
 	asks = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*session\.id=(\S+) small=false`)
 )
 
-// readTry parses opencode's log, which does not name the wait. A long wait in the text counts; a short one may be
-// overridden by a longer header. Other errors cause no wait.
+// readTry parses opencode's log, which does not name the wait. A long wait in the text counts, but a longer header may
+// override a short one. Other errors cause no wait.
 func readTry(lines string) (agent.Try, bool) {
 	if m := asks.FindStringSubmatch(lines); m != nil {
 		return agent.Try{Session: m[1], Over: true}, true

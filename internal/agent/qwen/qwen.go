@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// retries limits qwen's repetitions of rate-limited requests. Its default is ten, with a minute before each. Its
-// seven tries of a 5xx take about eighty seconds and are fixed; each retry would repeat them.
+// retries limits qwen's retries of rate-limited requests. The default is ten, with a minute before each. qwen always
+// tries a 5xx seven times, in about eighty seconds; each retry would repeat those tries.
 const retries = 0
 
 var Adapter = agent.Adapter{
@@ -32,14 +32,14 @@ var Adapter = agent.Adapter{
 	Unguarded: []string{".qwen"},
 }
 
-// wrote recognises the first line of the output. The others equal Claude Code's.
+// wrote recognises the first line of the output. The other lines have Claude Code's format.
 func wrote(line gjson.Result) bool { return line.Get("qwen_code_version").Exists() }
 
-// exitEnding maps the exit codes of Gemini CLI, qwen's origin.
+// exitEnding uses Gemini CLI's exit codes, since qwen is a fork of Gemini CLI.
 func exitEnding(code int) policy.Ending { return gemini.Exits[code] }
 
-// build returns a headless `qwen` as in the recorded runs of 0.24.4: every tool allowed, since Pawl's sandbox
-// contains it, in safe mode without hooks, extensions, skills and MCP servers other than Pawl's.
+// build returns a headless `qwen` as in the recorded runs of 0.24.4. It allows every tool, since Pawl's sandbox
+// contains it. Safe mode excludes hooks, extensions, skills and MCP servers other than Pawl's.
 func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
 		return agent.Launch{}, errors.New("qwen needs a model: set the backend's model, such as qwen3-coder-plus")
@@ -78,7 +78,7 @@ func build(r agent.Request) (agent.Launch, error) {
 func settingsOf(r agent.Request) string {
 	generation := map[string]any{
 		"maxRetries": retries,
-		// Pawl watches for silence.
+		// Pawl detects silence itself.
 		"streamIdleTimeoutMs": 0,
 		"timeout":             agent.ToolTimeout.Milliseconds(),
 	}
@@ -94,7 +94,7 @@ func settingsOf(r agent.Request) string {
 		"general":   map[string]any{"enableAutoUpdate": false},
 		"privacy":   map[string]any{"usageStatisticsEnabled": false},
 		"telemetry": map[string]any{"enabled": false},
-		// A search would hide a server's tools.
+		// Tool search would hide a server's tools.
 		"tools": map[string]any{"toolSearch": map[string]any{"enabled": false}},
 	})
 }
@@ -107,8 +107,8 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// parseLine parses Claude Code's format. qwen's error text instead of an answer is not a mention of a limit; the result
-// repeats it.
+// parseLine parses Claude Code's format. An error text that replaces qwen's answer is not a mention of a limit, since
+// the result repeats it.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	read(raw, func(e agent.Event) {
 		if e.Kind == agent.Message && shown.MatchString(e.Text) {
