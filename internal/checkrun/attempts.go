@@ -55,7 +55,7 @@ func table(f View, rows int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// column is a column of the table of attempts.
+// column is a column of the attempts table.
 type column struct {
 	name   string
 	right  bool // aligned to the right
@@ -69,7 +69,7 @@ func backend(a Attempt) string {
 		render.When(a.Decision.Different, ", different approach")
 }
 
-// Result is the attempt's outcome for users.
+// Result returns the attempt's outcome for users.
 func (a Attempt) Result() string {
 	switch {
 	case !a.ended():
@@ -201,7 +201,7 @@ func rungName(r policy.Rung) string {
 	return fmt.Sprintf("rung %d, %s", r.Rung, RungName(r.Rung))
 }
 
-// RungName is a rung's name for users; empty for an unknown rung.
+// RungName returns a rung's name for users; empty for an unknown rung.
 func RungName(rung int) string {
 	return map[int]string{
 		policy.RungAnswer: "no answer",
@@ -211,10 +211,10 @@ func RungName(rung int) string {
 	}[rung]
 }
 
-// RungTokens are the tokens that recoveries of a rung used; a dash if none are known.
+// RungTokens formats the tokens that a rung's recoveries used; a dash if no number is known.
 func RungTokens(f learning.Fired) string { return ofSome(render.Count(f.Tokens), f.Counted, f.Times) }
 
-// RungCost is the cost of recoveries of a rung; a dash if none is known.
+// RungCost formats the cost of a rung's recoveries; a dash if no cost is known.
 func RungCost(f learning.Fired) string { return ofSome(render.Cost(f.CostUSD), f.Priced, f.Times) }
 
 // ofSome writes a sum of known values, and how many values it covers if some are unknown.
@@ -338,7 +338,7 @@ func (p *page) addAttempt(a Attempt) {
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 
-// afterTests is how many files the agent edited after its last test run.
+// afterTests says how many files the agent edited after its last test run; empty for none.
 func afterTests(t policy.Trajectory) string {
 	return render.When(t.FilesAfterTests > 0, policy.Plural(t.FilesAfterTests, "file")+" changed after the last test run")
 }
@@ -360,7 +360,7 @@ func (p *page) addVerified(what string, r policy.Receipt) {
 	}
 }
 
-// code is hostile text as inline code; empty for empty text.
+// code formats untrusted text as inline code; empty for empty text.
 func code(s string) string { return render.When(s != "", render.Code(s)) }
 
 func paths(all []string) string { return strings.Join(first(all, 10, "path", render.Code), ", ") }

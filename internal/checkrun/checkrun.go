@@ -73,7 +73,7 @@ func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 	return c
 }
 
-// buttons are the actions that fit the state: at most three, GitHub's limit.
+// buttons returns the actions that fit the state: at most three, GitHub's limit.
 func buttons(f View) []forge.Button {
 	switch f.State {
 	case Running:
@@ -102,7 +102,7 @@ func waitingButtons(f View) []forge.Button {
 	return []forge.Button{resume, button("stop")}
 }
 
-// stoppedButtons are the actions that help after a rule has stopped the run.
+// stoppedButtons returns the actions that help after a rule has stopped the run.
 func stoppedButtons(rule policy.Rule) []forge.Button {
 	words := rule.Words()
 	switch words.Help {
@@ -135,7 +135,7 @@ func title(parts ...string) string { return render.Short(render.Joined(": ", par
 
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
-// threadName is the thread's name in markers and identifiers: "unknown" unless it has the form owner/repo#n.
+// threadName returns the thread's name in markers and identifiers: "unknown" unless it has the form owner/repo#n.
 func threadName(thread string) string {
 	if len(thread) > 200 || !safeThread.MatchString(thread) {
 		return "unknown"
@@ -209,8 +209,8 @@ func (p *page) fitIn(max int) string {
 
 type State string
 
-// The states. Failed: Pawl itself failed, whatever the outcome of the attempts. ConfigError: the repository's
-// configuration has problems and nothing runs.
+// The states of a thread. Failed means that Pawl itself failed, whatever the attempts' outcomes. ConfigError means that
+// the repository's configuration has problems, so nothing runs.
 const (
 	Running     State = "running"
 	Waiting     State = "waiting"
@@ -235,7 +235,7 @@ type View struct {
 	Run                  int             // the number of the current run
 	Attempts             []Attempt       // of all runs, oldest first
 	Severity             policy.Severity // the verdict on the last ended attempt; its class is empty if no attempt ended
-	CooldownUntil        time.Time       // when the cooldown of its backend ends
+	CooldownUntil        time.Time       // when the cooldown of that attempt's backend ends
 	Runaway              bool            // the backend is in cooldown until a user comments /pawl resume
 	Stagnation           policy.Stagnant
 	Limit                *AccountLimit
@@ -258,7 +258,8 @@ type View struct {
 type Attempt struct {
 	policy.Attempt
 	Effort string
-	// Similarity to the more similar of the two previous attempts, 0..1. SimilarKind is failure, revision or empty.
+	// Similarity compares with the more similar of the two previous attempts, 0..1. SimilarKind is failure, revision or
+	// empty.
 	Similarity        float64
 	SimilarKind       string
 	Waited, Duration  time.Duration // the wait before the attempt, and the attempt's duration
@@ -281,7 +282,7 @@ func (f View) run() []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Run != f.Run })
 }
 
-// AsOf is the view at another time.
+// AsOf returns the view at another time.
 func (f View) AsOf(now time.Time) View {
 	f.Now = now
 	if f.Before != nil {
@@ -291,7 +292,7 @@ func (f View) AsOf(now time.Time) View {
 	return f
 }
 
-// Work is the view without a run that only asks something.
+// Work returns the view without a run that only asks something.
 func (f View) Work() View {
 	if f.Before != nil {
 		return *f.Before

@@ -18,8 +18,8 @@ const commentRows = 5
 // StatusMarker is a status comment's first line. Pawl finds the comment by it.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
-// Damaged is the comment about an event that Pawl cannot read from its database, and the marker that identifies that
-// comment.
+// Damaged returns the comment about an event that Pawl cannot read from its database, and the marker that identifies
+// that comment.
 func Damaged(thread string, event int64) (text, mark string) {
 	mark = fmt.Sprintf("<!-- pawl:damaged %s %d -->", threadName(thread), event)
 	return mark + fmt.Sprintf("\n\n**Stopped: event %d of this thread cannot be read from Pawl's database.** Other threads are not affected. "+
@@ -257,7 +257,7 @@ func PullBody(f View) string {
 	}
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. Pawl updates the part of the description between its two markers and keeps the rest.")
 	p.fold("Request", requestText(f))
-	// Outside of Inert, which would break a URL like /threads/acme/issues/7.
+	// The link stays outside Inert, which would break a URL like /threads/acme/issues/7.
 	foot := render.When(
 		f.DetailsURL != "",
 		"\n\n"+render.Link("all details of this thread", f.DetailsURL),
@@ -294,7 +294,7 @@ func folder(d policy.Folder) string {
 
 func (f View) pushed() Attempt { return newestPushed(f.Attempts) }
 
-// worked is the newest pushed attempt with an agent.
+// worked returns the newest pushed attempt that ran an agent.
 func (f View) worked() Attempt {
 	return newestPushed(slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.NoAgent }))
 }
@@ -336,7 +336,7 @@ func (f View) inherited() string {
 	)
 }
 
-// headFact is the result of the newest verification of the head commit.
+// headFact returns the result of the newest verification of the head commit.
 func headFact(f View) string {
 	if f.foreignHead() {
 		return "not verified: another user pushed the head commit"
@@ -376,7 +376,7 @@ func AnswerComment(a policy.Attempt) string {
 // maxAnswer limits an answer or a plan, in bytes. Our choice.
 const maxAnswer = 32_000
 
-// PlanIn is the plan in a comment of Said, with users' edits.
+// PlanIn returns the plan in a comment of AnswerComment, with users' edits.
 func PlanIn(comment string) string {
 	return strings.TrimSpace(feedback.Visible(strings.Replace(comment, planNote, "", 1)))
 }

@@ -35,7 +35,7 @@ func unfinished(f View) bool {
 	}, f.Rule)
 }
 
-// leadTitle is the state of the work, as Markdown. The check run's title describes its commit instead.
+// leadTitle returns the state of the work, as Markdown. The check run's title describes its commit instead.
 func leadTitle(f View) string {
 	a, ended := f.last()
 	switch {
@@ -75,7 +75,7 @@ func branch(f View) string {
 	return render.When(f.Branch != "" && f.pushed().N > 0, "branch "+render.Code(f.Branch))
 }
 
-// verifiedLine is the result of the newest verification of the current work.
+// verifiedLine returns the result of the newest verification of the current work.
 func verifiedLine(f View) string {
 	for _, a := range slices.Backward(f.Attempts) {
 		if v := a.Deciding(); v != nil {
@@ -128,8 +128,8 @@ func passes(a Attempt) string {
 	return " passes"
 }
 
-// testCounts are the numbers of tests that passed in all commands, that failed before, and that prove the change.
-// Unknown numbers are left out.
+// testCounts counts the tests that passed in all commands, that failed before, and that prove the change. It leaves out
+// unknown numbers.
 func testCounts(a Attempt) string {
 	ran := 0
 	for _, v := range a.Verify {
@@ -143,7 +143,7 @@ func testCounts(a Attempt) string {
 	return render.When(summary != "", " ("+summary+")")
 }
 
-// spent is the total time and cost of attempts.
+// spent returns the total time and cost of attempts.
 func spent(all []Attempt) string {
 	if len(all) == 0 {
 		return ""
@@ -194,7 +194,7 @@ func ofDay(f View) string {
 	return " of $" + strconv.FormatFloat(f.DayUSD, 'f', -1, 64) + " today"
 }
 
-// outlook is one line: what happens next, or what a user can do.
+// outlook returns one line: what happens next, or what a user can do.
 func outlook(f View) string {
 	if next := next(f); next != "" {
 		return "**Next:** " + next

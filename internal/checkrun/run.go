@@ -57,8 +57,8 @@ func conclusion(a Attempt) string {
 	return Neutral
 }
 
-// finished is the attempt that pushed or verified the head commit. Later attempts left the commit unchanged, so their
-// outcomes do not describe it. Without such an attempt, or after a failed verification, it returns false.
+// finished returns the attempt that pushed or verified the head commit. Later attempts left the commit unchanged, so
+// their outcomes do not describe it. Without such an attempt, or after a failed verification, it returns false.
 func (f View) finished() (Attempt, bool) {
 	for _, a := range slices.Backward(f.Attempts) {
 		switch {
@@ -104,7 +104,7 @@ func (f View) describesCommit(finished Attempt) bool {
 	return f.State != Failed || finished.Run != f.Run
 }
 
-// red is the verdict on a failing check of another app.
+// red describes the verdict on a failing check of another app.
 func red(c thread.RedCheck) string {
 	return cmp.Or(render.Link(render.Label(c.Name), c.URL), render.Code(c.Name)) + " **" + render.Prose(string(c.Class)) + "**: " + render.Prose(c.Reason) +
 		render.When(c.Update, "; the branch needs the base's newer commits")
@@ -113,7 +113,7 @@ func red(c thread.RedCheck) string {
 // appearance is how GitHub shows a state.
 type appearance struct{ status, conclusion string }
 
-// shown is how the states look; an unknown state looks like Stopped. Only Pawl's own failures get the conclusion
+// shown returns a state's appearance; an unknown state looks like Stopped. Only Pawl's own failures get the conclusion
 // failure, so that an operator can search for them.
 func (s State) shown() appearance {
 	if a, known := appearances[s]; known {
@@ -133,7 +133,7 @@ var appearances = map[State]appearance{
 	Stopped:     {Completed, ActionRequired},
 }
 
-// Headline is the thread's state as plain text on one line.
+// Headline returns the thread's state as plain text on one line.
 func Headline(f View) string {
 	switch {
 	case f.watches():
@@ -182,10 +182,10 @@ func Headline(f View) string {
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
-// foreignTitle is the title of finished work under another user's head commit.
+// foreignTitle is the title of finished work if another user pushed the head commit.
 const foreignTitle = "Not verified: another user pushed the head commit"
 
-// verdict is the title of finished work. Only verified work is called done.
+// verdict returns the title of finished work. Only verified work is called done.
 func verdict(f View, a Attempt) string {
 	said := render.Subject(a.VerifiedWords(f.Base), maxTitle).String()
 	if a.Verification().Done() {
@@ -356,7 +356,7 @@ func problems(ps []thread.Problem) []string {
 // NameConfig is the check run on a commit that changes the repository's configuration.
 const NameConfig = "pawl/config"
 
-// ConfigFile is the check run NameConfig. It lists the errors in the commit's file, or says that the commit removes it.
+// ConfigFile returns the check run NameConfig. It lists the file's errors, or says that the commit removes the file.
 func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRun {
 	c := forge.CheckRun{
 		Name:       NameConfig,

@@ -77,7 +77,7 @@ var conclusions = map[policy.Class]string{
 	policy.Severe:   Failure,
 }
 
-// severityConclusion is the class's conclusion. A repeated call makes success neutral.
+// severityConclusion returns the class's conclusion. A repeated call makes success neutral.
 func severityConclusion(f View) (conclusion string, known bool) {
 	conclusion, known = conclusions[f.Severity.Class]
 	a, ok := f.last()
@@ -117,7 +117,7 @@ func counted(e policy.Edits) string {
 	)
 }
 
-// cooldown is the remaining cooldown of the backend, after a comma.
+// cooldown returns the remaining cooldown of the backend, after a comma.
 func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
 // Cooldown describes a backend's cooldown in a repository after edit loops.

@@ -13,7 +13,7 @@ type Watch struct {
 	Rounds, Round int    // the limit of rounds, and the rounds so far or the running one; without Rounds nothing is watched
 	Ready         bool   // the head is green and free of conflicts
 	Lacks         string // what keeps the head from being ready; empty if unknown
-	Again         bool   // Pawl looks at the head again although no event comes
+	Again         bool   // Pawl looks at the head again even if no event comes
 	Passed        bool   // every check that Pawl reads passes, and only GitHub counts the head as not passed
 	By            string // the login of the user who asked for the watch
 	Ended         string // why the last watch ended; empty while it lasts
@@ -56,7 +56,7 @@ func (f View) attempting() bool {
 	return len(run) > 0 && !run[len(run)-1].ended()
 }
 
-// title is the title of a watched pull request.
+// title returns the title of a watched pull request.
 func (w Watch) title() string {
 	if w.Ready {
 		return title("Ready", "green after "+policy.Plural(w.Round, "round"))
@@ -68,8 +68,8 @@ func (w Watch) title() string {
 	return title("Watching", render.Subject(round+": "+w.Lacks, maxTitle).String())
 }
 
-// show sets a check run's title and state. Only an attempt is in progress: GitHub counts a head with an unfinished check
-// run as not passed, also if the check run is Pawl's. A ready commit that Pawl verified keeps that conclusion.
+// show sets a check run's title and state. The state is in progress only during an attempt, since GitHub counts a head
+// with an unfinished check run, even Pawl's, as not passed. A ready commit that Pawl verified keeps that conclusion.
 func (w Watch) show(c *forge.CheckRun, f View) {
 	c.Title, c.Status, c.Conclusion = w.title(), Completed, Neutral
 	a, verified := f.finished()
@@ -96,7 +96,7 @@ func (w Watch) next() string {
 	return lacks + "Pawl looks again after the next result of a check, or after `/pawl watch`." + ends
 }
 
-// ReadyMention tells the user who asked for a watch, once, that the pull request is ready.
+// ReadyMention returns the comment that tells the user who asked for a watch, once, that the pull request is ready.
 func ReadyMention(login, head, base string, rounds int) string {
 	return fmt.Sprintf("@%s: the pull request is green after %s. The required checks of %.10s pass, and nothing conflicts with %s. Pawl does not merge.\n",
 		render.Label(login), policy.Plural(rounds, "round"), head, render.Code(render.Label(base)))

@@ -14,10 +14,10 @@ const (
 	Latest  = 8 * 24 * time.Hour
 )
 
-// farthest limits readable waits, so that nothing overflows.
+// farthest limits parsed waits, so that no time overflows.
 const farthest = 400 * 24 * time.Hour
 
-// Bound keeps a reset time between soonest and Latest. The reason describes a correction; else empty.
+// Bound keeps a reset time between soonest and Latest. The reason describes a correction; it is empty without one.
 func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason string) {
 	at = at.UTC()
 	switch {
@@ -34,14 +34,14 @@ func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason 
 const longWait = 10 * time.Minute
 
 var (
-	// perDay matches long windows worded as rate limits ("free-models-per-day"), and Google's names of them.
+	// perDay matches long windows worded as rate limits ("free-models-per-day"), and Google's names for them.
 	perDay = regexp.MustCompile(`(?i)\bper[ _-]?(?:day|week|month)\b|PerDay|\b(?:daily|weekly|monthly)\b|\((?:RPD|TPD)\)`)
-	// quota matches the word for a limit of any window.
+	// quota matches words for a limit whose window may have any length.
 	quota = regexp.MustCompile(`(?i)\bquota\b|exhausted your capacity`)
 )
 
-// weigh corrects a limit's kind by its length; resets is zero if unknown. hurried means that a name says too much at
-// once. The reason is empty without a correction.
+// weigh corrects a limit's kind by its length; resets is zero if unknown. hurried means that an error's name means a
+// rate limit. The reason is empty without a correction.
 func weigh(kind policy.Ending, message string, hurried bool, resets, now time.Time) (weighed policy.Ending, reason string) {
 	long := resets.Sub(now) > longWait
 	daily := perDay.MatchString(message)

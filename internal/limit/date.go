@@ -26,8 +26,8 @@ func (c clock) on(now time.Time, days int) time.Time {
 	return time.Date(y, m, d+days, c.hour, c.minute, c.second, 0, c.zone)
 }
 
-// clockTime parses "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00" as today's time, even if just past, else
-// tomorrow's.
+// clockTime parses "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST" or "18:00". The time is today's, or tomorrow's if
+// it passed more than clockGrace ago.
 func clockTime(s string, now time.Time, zone *time.Location) time.Time {
 	c, rest, ok := readClock(s, zone)
 	if !ok {
@@ -47,13 +47,13 @@ func clockTime(s string, now time.Time, zone *time.Location) time.Time {
 	return c.on(now, 1)
 }
 
-// The day may follow its clock time and zone: "3pm tomorrow", "9 AM (UTC) on Nov 24".
+// The day may follow the clock time and the zone: "3pm tomorrow", "9 AM (UTC) on Nov 24".
 var (
 	thenTomorrow = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\btomorrow\b`)
 	thenDate     = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\bon\s+`)
 )
 
-// readClock parses a time of day with its zone, and returns the rest. It needs minutes, AM or PM.
+// readClock parses a time of day with its zone, and returns the rest. A bare hour without minutes, AM or PM is no time.
 func readClock(s string, zone *time.Location) (clock, string, bool) {
 	m := clockForm.FindStringSubmatch(s)
 	if m == nil {
@@ -119,8 +119,8 @@ func zoneNamed(name string) (*time.Location, bool) {
 	return zone, err == nil
 }
 
-// zones are unambiguous abbreviations in these tools' messages (offsets have POSIX's inverted sign). IST, BST and the
-// like are ambiguous.
+// zones maps unambiguous abbreviations in these tools' messages to zones. Names such as Etc/GMT+8 have POSIX's inverted
+// sign. IST, BST and the like are ambiguous.
 var zones = map[string]string{
 	"": "UTC", "UTC": "UTC", "GMT": "UTC",
 	"PT":  "America/Los_Angeles",
@@ -135,8 +135,8 @@ var zones = map[string]string{
 	"JST": "Etc/GMT-9",
 }
 
-// Forms of a date; the first match counts. A month is a name or a number. Dates with slashes need distinguishable day
-// and month.
+// Forms of a date; the first match counts. A month is a name or a number. A date with slashes counts only if its day is
+// above 12.
 var dateForms = []*regexp.Regexp{
 	regexp.MustCompile(`^(?P<y>\d{4})\s?[-/.年년]\s?(?P<m>\d{1,2})\s?[-/.月월]\s?(?P<d>\d{1,2})\s?[.日일tT]?`),
 	regexp.MustCompile(`^(?:\pL{3,9}\.?,\s+)?(?P<m>\pL{3,10})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(?P<y>\d{4})\b)?`),
@@ -152,10 +152,10 @@ var (
 	dayName  = regexp.MustCompile(`(?i)^(today|tomorrow|mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nes|nesday|rs|rsday|ur|urday)?\b,?\s+(?:at\s+)?`)
 )
 
-// Within clockGrace a past clock time does not mean tomorrow: CLIs repeat a message after its reset. Our choice.
+// clockGrace is how long a past clock time still means today: CLIs repeat a message after its reset. Our choice.
 const clockGrace = time.Hour
 
-// date is a calendar day; year 0 is missing.
+// date is a calendar day; year is 0 if missing.
 type date struct {
 	year  int
 	month time.Month
@@ -184,7 +184,7 @@ func (d date) on(c clock, now time.Time) (nearest time.Time) {
 	return nearest
 }
 
-// valid reports whether the day exists; 29 February does without a year.
+// valid reports whether the day exists. Without a year, 29 February exists.
 func (d date) valid() bool {
 	year := cmp.Or(d.year, 2024)
 	if !between(year, 2000, 2199) {
@@ -260,7 +260,7 @@ func dayTime(s string, now time.Time, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// monthNames are the months' first letters in English, German, French (June and July need four), Italian, Portuguese,
+// monthNames holds the months' first letters in English, German, French (June and July need four), Italian, Portuguese,
 // Spanish, Dutch, Swedish, Polish, Russian and Turkish.
 var monthNames = [...]string{
 	time.January:   "jan ene gen jän янв sty oca",

@@ -1,5 +1,5 @@
-// Package limit parses the refusals of model providers and their reset times. Read is the one parser: the gateway
-// passes it the provider's answer, the agents' adapters pass it a CLI's version. The same refusal gives the same kind
+// Package limit parses the refusals of model providers and their reset times. Read is the only parser. The gateway
+// passes it the provider's answer, the agents' adapters pass it a CLI's rendering. The same refusal gives the same kind
 // on every path.
 //
 //	evidence.go  Evidence, Answer: the data of a refusal

@@ -30,7 +30,7 @@ const (
 // Evidence has the known data of one refusal. All fields are optional.
 type Evidence struct {
 	Seen Place
-	// Kind is the kind that a CLI's fields prove. Words about a used-up plan override a lesser limit.
+	// Kind is the kind that a CLI's fields prove. Words about an exhausted plan override a lesser limit.
 	Kind     policy.Ending
 	Status   int      // HTTP status
 	Names    []string // the error's type, code, status and reasons, in the provider's or CLI's spelling
@@ -67,10 +67,10 @@ func Answer(status int, header http.Header, body []byte) Evidence {
 }
 
 // Foreign reports whether a page replaced the API's answer: a proxy's sign-in, a CDN's challenge, a gateway's error.
-// The provider is unreachable; the account and its load are unknown.
+// Such a page says nothing about the account or the provider's load.
 func (e Evidence) Foreign() bool { return e.foreign && e.Status != http.StatusTooManyRequests }
 
-// take adds an error's JSON, with the inner error of a router or of a message that is JSON.
+// take adds the data of an error's JSON and of its inner error: a router's, or a message that is JSON.
 func (e *Evidence) take(answer gjson.Result) {
 	const layers = 4
 	for range layers {
@@ -185,6 +185,6 @@ func (e Evidence) unwrapped() Evidence {
 var (
 	// wrapper matches codex's text before a provider's answer.
 	wrapper = regexp.MustCompile(`(?i)\bunexpected status [45]\d\d(?: [\w ]*)?:\s*`)
-	// class matches an SDK's exception before its message, used like an error's name.
+	// class matches an SDK's exception before its message. It counts as an error's name.
 	class = regexp.MustCompile(`^[^\pL\pN{]*(?:(?:API )?Error:?\s+)?(?:[\w.]+\.)?(\w+(?:Error|Exception|Exhausted)):\s`)
 )

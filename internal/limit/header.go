@@ -38,7 +38,7 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 }
 
 // onlyWindow parses X-RateLimit-Reset and RateLimit-Reset without a window's name: unix seconds or milliseconds
-// (OpenRouter, GitHub), or seconds to wait (IETF draft). A window with something left does not count.
+// (OpenRouter, GitHub), or seconds to wait (IETF draft). A window that is not exhausted does not count.
 func onlyWindow(h http.Header, received time.Time) time.Time {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		left := h.Get(prefix + "Remaining")
@@ -54,7 +54,7 @@ func onlyWindow(h http.Header, received time.Time) time.Time {
 	return time.Time{}
 }
 
-// emptyWindows returns when the last empty window opens. Anthropic gives a time, OpenAI a duration.
+// emptyWindows returns the latest reset of the exhausted windows. Anthropic gives a time, OpenAI a duration.
 func emptyWindows(h http.Header, received time.Time) time.Time {
 	var at time.Time
 	for name := range h {

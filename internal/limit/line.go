@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// label matches CLIs' and SDKs' prefixes of errors.
+	// label matches error prefixes of CLIs and SDKs.
 	label = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[?api error:?\s*|(?:fatal|warning|codex|claude|[\w.]*error|[\w.]*exception)\s*:\s*|error code: |unexpected status |failed after \d+ attempts\. last error: |` +
 		`please run /login · |failed to authenticate\. |stream disconnected before completion: |exceeded retry limit, last status: )*`)
 	// ofAPI matches labels that only precede a provider's answer.
@@ -15,7 +15,7 @@ var (
 	failedCall = regexp.MustCompile(`(?i)^[\w .:-]{0,40}\b(?:failed|returned|responded|answered|error)\b[\w :-]{0,30}\b[45]\d\d\b[\w :-]{0,40}[.!]?$`)
 	// errorBody matches a provider's answer printed unchanged.
 	errorBody = regexp.MustCompile(`(?i)^(?:too many requests\s*:\s*)?(?:\d{3} )?\[?\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
-	// talk matches words of texts about limits, code and tests: such a line is not a refusal.
+	// talk matches words that show that a line only talks about limits, code or tests.
 	talk = regexp.MustCompile(`\b(?:i|i've|i'll|i'd|should|would|could|when|if|where|how|whether|means?|tests?|tested|pass(?:es|ed)?|limiter|expect\w*|assert\w*|want|wanted|got|func|config\w*|handl\w+|` +
 		`implement\w*|add(?:s|ed)|fix(?:es|ed)|rais(?:es|ed)|chang(?:es|ed)|panic|shown|grep|todo|fixme|warn(?:s|ed)?|returns?|is returned)\b|\w\.\w+:\d+|\(\)|[{}<>]|[:=]=`)
 	// opening matches the few words that may begin a refusal.
@@ -24,7 +24,7 @@ var (
 	tails = regexp.MustCompile(`^[^\s.,;:!|·∙•()\[\-–—]*(?:\s(?:limits?|caps?|quota|credits?|errors?|has|have|been|is|was|reached|exceeded|exhausted|used up|too low|low|required|ceiling|thresholds?))*(?:\s*(?:$|[.,;:!|·∙•()\[–—]|-\s|resets?\b|(?:for|on|of|in|by|at|to|due|because|with|until|please|try|and|or|right now|available|usage|load|left|our|that restricts|set|too many|quickly|requests?)\b))`)
 )
 
-// maxLineText limits a refusal's line. Real ones have up to 600 bytes.
+// maxLineText limits a refusal's line, in bytes. Real ones have up to 600.
 const maxLineText = 1024
 
 // isLine reports whether a line of plain output is a refusal: apart from labels, it begins with the refusal, and the
@@ -76,11 +76,11 @@ func opens(first string, form *regexp.Regexp) bool {
 	return tails.MatchString(first[at[1]:])
 }
 
-// alone matches a CLI's error as an answer: one line that begins with an error's label.
+// alone matches a CLI's error that replaces an answer: one line that begins with an error's label.
 var alone = regexp.MustCompile(`(?i)^\s*(?:[^\pL\pN{"'` + "`" + `\[]*(?:\[api error|api error|api call failed|(?:request|api|http|fatal|provider|llm|model)?\s?error|\w+error|fatal|failed to authenticate|please run /login)\b\s*[:·(\d]|\{\s*"(?:type"\s*:\s*"error"|error"\s*:)|\[?\s*(?:http )?(?:error )?[45]\d\d\b)`)
 
-// Instead reports whether a text that replaces an answer is a provider's error, and its meaning. The text must begin
-// as a known error and end with it.
+// Instead returns the meaning of a text that replaces an answer, and whether the text is a provider's error. The text
+// must begin with a known error and end with it.
 func Instead(e Evidence) (Reading, bool) {
 	text := strings.TrimSpace(e.Message)
 	if len(text) > maxLineText {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// mention matches any text about a limit, in lower case: it only counts quotes.
+// mention matches any lower-case text about a limit. Mentions are only counted, so false matches do no harm.
 var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
 	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
 	`|too many requests\b|out of (?:credits|extra usage)`)
 
-// mention is tried only around cues, since commands print much. Each mention has a cue, never in capitals.
+// cues are parts of words that each mention contains. mention is tried only around them, since commands print much.
 var cues = []string{"imit", "uota", "equests", "ut of "}
 
 // around is the number of bytes checked on each side of a cue; longestWord extends them to the end of a word.

@@ -27,7 +27,7 @@ func Pause(h http.Header, received time.Time) (pause time.Duration) {
 	return pause
 }
 
-// resetAt reads a time, or a duration from a time on: 6m0s, or seconds. Zero for anything else.
+// resetAt parses a time, or a duration that begins at from: 6m0s, or seconds. Zero for anything else.
 func resetAt(s string, from time.Time) time.Time {
 	if d, err := time.ParseDuration(s); err == nil {
 		return from.Add(d)

@@ -82,7 +82,7 @@ func (e Evidence) shown() string {
 	return render.Short(strings.ToValidUTF8(message, ""), maxMessage)
 }
 
-// time corrects the kind by the refusal's length, and bounds its reset.
+// time corrects the kind by the limit's length, and bounds its reset.
 func (e Evidence) time(r *Reading) {
 	switch r.Kind {
 	case policy.UsageLimit, policy.RateLimited, policy.Overloaded:
@@ -216,7 +216,7 @@ var statuses = map[int]policy.Ending{
 var (
 	authName   = regexp.MustCompile(`(?i)auth|api_?key|permission|forbidden|access_?denied|account_deactivated|login`)
 	serverName = regexp.MustCompile(`(?i)^(?:internal|internal_error|api_error|server_error|unavailable)$`)
-	// hasteName matches rate names without a word for it: Google's for every quota, and OpenAI's types.
+	// hasteName matches names of rate limits that do not say so: Google's for every quota, and OpenAI's types.
 	hasteName   = regexp.MustCompile(`(?i)^(?:resource_?exhausted(?:exception)?|requests|tokens)$`)
 	requestName = regexp.MustCompile(`(?i)^invalid|unknown|unsupported|not_?found|malformed|validation`)
 	// echoName matches names of errors about a part of the request.
@@ -257,8 +257,8 @@ func (e Evidence) nameMatches(form *regexp.Regexp) bool {
 	return slices.ContainsFunc(e.Names, form.MatchString)
 }
 
-// namedUsage reports whether a name means used-up quota or money, such as billing_error. A "quota" may be per
-// minute, so a message about too much at once overrides the name.
+// namedUsage reports whether a name means used-up quota or money, such as billing_error. A "quota" may be per minute,
+// so a message about a rate limit overrides the name.
 func (e Evidence) namedUsage(kind policy.Ending) bool {
 	return e.named(func(s sentence) bool {
 		elastic := strings.Contains(string(s), "quota")
@@ -276,8 +276,8 @@ func (e Evidence) namedUsage(kind policy.Ending) bool {
 
 func (e Evidence) hasteNamed() bool { return e.nameMatches(hasteName) || e.named(sentence.hurried) }
 
-// byMessage returns the limit that the message names: usage_limit, overloaded, rate_limited or none. In an error about the
-// request, words that may repeat the request do not count.
+// byMessage returns the limit that the message names: usage_limit, overloaded, rate_limited or none. In an error about
+// the request, words that may repeat the request do not count.
 func (e Evidence) byMessage(own string) policy.Ending {
 	ofRequest := e.ofRequest()
 	if ofRequest && e.echoes(own) {
@@ -299,7 +299,7 @@ func (e Evidence) byMessage(own string) policy.Ending {
 	return ""
 }
 
-// hastens reports whether a name means too much at once and the message only mentions a quota.
+// hastens reports whether a name means a rate limit and the message only mentions a quota.
 func (e Evidence) hastens(own string) bool {
 	if !e.named(sentence.hurried) {
 		return false

@@ -23,9 +23,9 @@ var (
 	filler = regexp.MustCompile(`(?i)^[\s:=~"']*(?:(?:at|on|by|in|after|until|for|about|around|less than|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
 )
 
-// ResetTime parses a reset time from a message. Clock times without a zone are in zone (nil: UTC); relative ones
-// count from now; a past clock time means its next occurrence. A time beyond the window that the text names has
-// passed, so it returns now. False for none; it never guesses.
+// ResetTime parses a reset time from a message. Clock times without a zone are in zone (nil: UTC); relative ones count
+// from now; a past clock time means its next occurrence. A time beyond the window that the text names counts as passed,
+// so ResetTime returns now. It returns false if the text names no time.
 func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	text = text[:min(len(text), maxResetText)]
 	if zone == nil {
@@ -41,7 +41,7 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 	return at, !at.IsZero()
 }
 
-// windows are named windows with their longest lengths. Claude's sessions have five hours.
+// windows are named windows with their longest lengths. Claude's sessions last five hours.
 var windows = []struct {
 	words *regexp.Regexp
 	lasts time.Duration

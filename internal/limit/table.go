@@ -11,7 +11,7 @@ import (
 
 // wording is a part of a sentence that describes an ending.
 type wording struct {
-	words string // regular expression, in any case
+	words string // regular expression, case-insensitive
 	// source is a folder of recorded runs below testdata/agents, an issue of a project, an API's reference, or
 	// "alike": by analogy, not seen yet.
 	source string
@@ -40,8 +40,8 @@ type family struct {
 	wordings []wording
 }
 
-// families has the wordings of endings in order, specific ones first. The wordings of runEndings are read before the
-// families of words, the others after.
+// families has each ending's wordings, specific endings first. The wordings of runEndings are tried before the word
+// families of words.go, the others after them.
 var families = []family{
 	{policy.UsageLimit, []wording{
 		{ // the account's limit, not one request's
@@ -209,7 +209,7 @@ var rules = sync.OnceValue(func() (all []rule) {
 // runEndings concern the run and are checked before limits: a "maximum budget" is not an account's limit.
 var runEndings = []policy.Ending{policy.ContextOverflow, policy.CutOff, policy.TurnLimit, policy.SelfLoop, policy.NoAnswer}
 
-// ofRun returns a text's ending of the run itself; "" for none.
+// ofRun returns a text's ending if it is UsageLimit or one of runEndings; "" for none.
 func ofRun(text string) policy.Ending {
 	return wordedAs(text, func(e policy.Ending) bool { return e == policy.UsageLimit || slices.Contains(runEndings, e) })
 }

@@ -95,7 +95,7 @@ func CodexWindows(limits gjson.Result, seen time.Time) []policy.Window {
 	return sensible(all)
 }
 
-// ClaudeWindow reads the window of a rate_limit_event of Claude Code. Only a warning has a share.
+// ClaudeWindow reads the window of Claude Code's rate_limit_event. Only a warning has a share; else known is false.
 func ClaudeWindow(info gjson.Result) (w policy.Window, known bool) {
 	share := info.Get("utilization")
 	w = policy.Window{
@@ -116,7 +116,7 @@ func Newer(old, later []policy.Window) []policy.Window {
 	return all[:min(len(all), mostWindows)]
 }
 
-// Seen dates readings and omits implausible ones.
+// Seen sets the time of readings and omits implausible ones.
 func Seen(all []policy.Window, at time.Time) []policy.Window {
 	all = slices.Clone(all)
 	for i := range all {
@@ -138,9 +138,9 @@ func minutes(n float64) time.Duration {
 }
 
 var (
-	// provider matches the prefix of a window's name in a header's stem.
+	// provider matches the provider's prefix of a header's stem.
 	provider = regexp.MustCompile(`^(?:x-)?(?:codex|anthropic-ratelimit-unified)-?|^x-`)
-	// rank matches Codex's word for a window. The window's length says more.
+	// rank matches Codex's words for a window. The window's length says more.
 	rank = regexp.MustCompile(`-?(?:primary|secondary)$`)
 	// lengthForm matches a window's length at the beginning of its name.
 	lengthForm = regexp.MustCompile(`^([0-9]{1,3})([mhd])(?:[^a-z0-9]|$)`)

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Families of words. Providers word refusals in hundreds of ways, but of few kinds: something of the account is used
-// up or lacking, too much came at once, or the provider is busy. A sentence's words decide. The Chinese words are
-// from Alibaba, Moonshot, Volcengine and Zhipu; proxies and resellers answer in their users' language.
+// Families of words. Providers word refusals in hundreds of ways, but there are few kinds: something that the account
+// needs is used up or missing, there were too many requests at once, or the provider is busy. A sentence's words
+// decide. The Chinese words are from Alibaba, Moonshot, Volcengine and Zhipu; proxies and resellers answer in their
+// users' language.
 const (
-	// money: things that an account has bought or got.
+	// money: things that an account has bought or been granted.
 	money = `(?:credits?|balances?|billing|budgets?|funds|payments?|spend(?:ing)?|subscriptions?|plans?|wallet|prepa(?:id|yment)|` +
 		`overages?|allowances?|allotments?|entitlements?|quotas?|usage|trial|invoices?|bills?|your capacity|arrear\w*|overdue|good standing|kontingent|guthaben|cr[eé]di(?:ts?|tos?)|forfait|abonnement|残高|プラン|잔액|사용량|요금제|余额|额度|配额|套餐|资源包|账单|账户|用量)`
 	// spent: words for used-up things.
@@ -26,7 +27,7 @@ const (
 	// long: windows of an hour or more.
 	long = `(?:daily|weekly|monthly|yearly|annual|per[ -](?:day|week|month|year|cycle)|(?:a|this|each|every|current|next) (?:day|week|month)|today|` +
 		`\d+[- ]?h(?:(?:ou)?rs?)?\b|(?:billing|usage)[ -](?:cycle|period)|session (?:\w+ )?(?:limits?|usage|quota)|hourly|rpd|tpd|monat\w*|tages\w*|woche\w*|mensue?l|quotidien\w*|diári[oa]|diari[oa]|semanal|今月|이번 달|오늘|每日|每天|每周|每月|今日|本周|本月|小时)`
-	// rate: words for too much at once.
+	// rate: words for too many requests at once.
 	rate = `(?:rate[ -]?limit(?:s|ed|ing|er)?|too many (?:\w+ )?(?:requests?|tokens|calls|connections|attempts|sessions|messages)|throttl\w*|(?:requests?|tokens?|calls?|quer(?:y|ies)|limit\w*|exceed\w*|max\w*|quota|rate)\b.{0,60}\b(?:per[ -]|a |/ ?)(?:min(?:ute)?|sec(?:ond)?)\b|per[ -](?:min(?:ute)?|sec(?:ond)?)\b.{0,20}(?:limit|exceed|ceiling|quota|cap)|` +
 		`\b[rtqi]p[ms]\b|concurren\w*|parallel (?:requests|calls)|simultaneous\w*|slow(?:ing)? down|(?:too|so|very) (?:fast|quickly|frequent(?:ly)?)|` +
 		`request limit|requests? (?:rate|frequency)|rate (?:exceeded|increased|of requests)|frequency|burst|in-?flight|(?:zu viele|trop de|demasiad[ao]s|muitas) (?:anfragen|requêtes|solicitudes|peticiones|solicitações|requisições)|リクエストが多|요청이 너무|请求频率|频率|速率|并发|限流|请求过多|请求次数|过快|过于频繁)`
@@ -48,12 +49,12 @@ const (
 	thing = `(?:context(?: window| length)?|tokens?|prompts?|inputs?|outputs?|turns?|sizes?|lengths?|retr(?:y|ies)|time|files?|uploads?|memory|characters?|loops?|recursion|depth|images?|pages?|iterations?|steps?) (?:count )?limits?`
 )
 
-// near joins two words of one sentence in either order.
+// near matches two families in one sentence, in either order.
 func near(a, b string) string {
 	return `(?:` + edged(a) + apart + words(b) + `|` + edged(b) + apart + words(a) + `)`
 }
 
-// apart separates two words. One letter between two Chinese words is the edge of both.
+// apart separates two words. A single letter between two Chinese words is the edge of both.
 const apart = `(?:.{0,60}?(?:\b|\P{Latin}))?`
 
 // words matches a family up to the edge of its last word.
