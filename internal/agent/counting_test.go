@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// claudeUse is a line of a message with its parts, each "ID command".
+// claudeUse returns a line of a message with its calls, each "ID command".
 func claudeUse(message string, calls ...string) string {
 	var parts []string
 	for _, c := range calls {
@@ -62,7 +62,7 @@ func codexSessionAnswer(id string) string {
 	return fmt.Sprintf(`{"type":"response_item","payload":{"type":"function_call_output","call_id":%q,"output":"out"}}`+"\n", id)
 }
 
-// work is one call of each CLI.
+// work has one call in each CLI's format.
 var work = map[string]string{
 	config.Claude:   claudeUse("m", "x make") + claudeAnswer("x"),
 	config.Qwen:     claudeUse("m", "x make") + claudeAnswer("x"),

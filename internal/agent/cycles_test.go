@@ -53,7 +53,7 @@ func (c cycle) stream(reset time.Time) string {
 	return strings.ReplaceAll(b.String(), "{reset}", reset.UTC().Format("3:04 PM"))
 }
 
-// wantEnding checks the ending of each recorded cycle. Policy allows an account three such endings.
+// wantEnding checks the ending of each recorded cycle.
 func wantEnding(t *testing.T, all []cycle, want policy.Ending) {
 	t.Helper()
 	if len(all) == 0 {

@@ -1,6 +1,6 @@
 package agent
 
-// Durations of the runner that tests wait for.
+// Durations of Run that tests wait for.
 const (
 	LingerTime = lingerTime
 	QuietWait  = quietWait

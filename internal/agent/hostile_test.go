@@ -83,7 +83,7 @@ func TestHostileStreamsUseLittleMemory(t *testing.T) {
 	for k := range 60_000 {
 		fmt.Fprintf(&lines, `%05d\n`, k)
 	}
-	// One call with many edits of some hundred lines each.
+	// One call with many edits of a few hundred lines each.
 	several := `{"file_path":"/w/a.go","edits":[` + strings.TrimSuffix(strings.Repeat(`{"old_string":"`+lines.String()[:1400]+`","new_string":"x"},`, 250), ",") + `]}`
 	long := strings.Repeat("p", 900<<10)
 	for name, c := range map[string]struct {

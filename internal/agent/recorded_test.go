@@ -126,7 +126,7 @@ func TestEveryRecordedRunIsClassified(t *testing.T) {
 	}
 }
 
-// Codex' session file has the reset as a field, its output only as text.
+// Codex's session file has the reset as a field, its output only as text.
 func TestSessionFileRefinesRecordedRun(t *testing.T) {
 	for _, run := range loadRuns(t, recordedRuns, config.Codex) {
 		t.Run(run.name, func(t *testing.T) {

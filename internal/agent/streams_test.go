@@ -203,7 +203,7 @@ func TestOtherErrorsAreNotUsageLimits(t *testing.T) {
 	}
 }
 
-// Every adapter reads a stream with one line twice. The events must be valid, and a second reading must give the same
+// Every adapter reads a one-line stream twice. The events must be valid, and the second reading must give the same
 // report.
 func FuzzLine(f *testing.F) {
 	for _, lines := range agenttest.EveryCLI(f, map[string][]string{

@@ -15,7 +15,7 @@ var now = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 
 func dollars(v float64) *float64 { return &v }
 
-// base is a thread whose first attempt runs.
+// base returns a thread whose first attempt is running.
 func base() View {
 	return View{
 		Thread: "acme/widgets#7", Number: 7, Title: "Totals are wrong when a price is negative",
@@ -31,7 +31,7 @@ func decided(r policy.Rule, reason string) thread.Decided {
 	return thread.Decided{Decision: policy.Decision{Rule: r, Reasons: policy.Because(r, reason)}}
 }
 
-// over is a completed attempt that changed something.
+// over returns a completed attempt that changed something.
 func over(n int) Attempt {
 	a := attempt(policy.Receipt{
 		N: n, Ending: "completed", Outcome: "unverified", StartTree: "before", EndTree: "after", Commit: "0f3c9a1be4d2", Pushed: true,
@@ -43,12 +43,12 @@ func over(n int) Attempt {
 	return a
 }
 
-// attempt is an attempt by codex in the first run.
+// attempt returns an attempt by codex in the first run.
 func attempt(r policy.Receipt) Attempt {
 	return Attempt{Attempt: policy.Attempt{Receipt: r, Run: 1, Backend: "codex"}, Effort: "medium"}
 }
 
-// unlike is a failed attempt without changes.
+// unlike returns a failed attempt without changes.
 func unlike(n int, ending, detail string) Attempt {
 	a := attempt(policy.Receipt{N: n, Ending: policy.Ending(ending), Outcome: policy.Outcome(ending), Detail: detail})
 	a.Duration = 8 * time.Second
@@ -113,7 +113,7 @@ func stagnant(kind string) View {
 	return f
 }
 
-// cases are the golden files by name.
+// cases returns the views of the golden files by name.
 func cases() map[string]View {
 	c := map[string]View{
 		"first-attempt-running": base(),
@@ -206,7 +206,7 @@ func cases() map[string]View {
 	return addStops(c)
 }
 
-// remark is a comment that was judged in the past: acted on, or withdrawn.
+// remark returns a comment that was judged in the past: acted on, or withdrawn.
 func remark(ago time.Duration, by, source, raw, accepted, ignored string) thread.Request {
 	return thread.Request{Withdrawn: ignored, Feedback: thread.Feedback{
 		At: now.Add(-ago), By: feedback.Actor{Login: by}, Source: policy.Source(source), Raw: raw, Reason: accepted,
@@ -321,7 +321,7 @@ func addStops(c map[string]View) map[string]View {
 	return c
 }
 
-// hostile is a thread with an attack in every text.
+// hostile returns a thread with an attack in every text.
 func hostile() View {
 	evil := strings.Join([]string{
 		"@everyone #12 GH-12 acme/widgets#1 0f3c9a1be4d2aa", "```", "</details><script>alert(1)</script>",

@@ -258,8 +258,7 @@ type View struct {
 type Attempt struct {
 	policy.Attempt
 	Effort string
-	// Similarity compares with the more similar of the two previous attempts, 0..1. SimilarKind is failure, revision or
-	// empty.
+	// Similarity to the more similar of the two previous attempts: 0..1. SimilarKind is failure, revision or empty.
 	Similarity        float64
 	SimilarKind       string
 	Waited, Duration  time.Duration // the wait before the attempt, and the attempt's duration

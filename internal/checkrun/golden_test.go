@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// answer is Pawl's answer to a command by eve.
+// answer returns Pawl's answer to a command by eve.
 func answer(f View, command, word string) string {
 	q := thread.Feedback{Word: word}
 	q.Command, q.By.Login = command, "eve"
@@ -81,7 +81,7 @@ func golden(t *testing.T, name, got string) {
 	goldentest.Compare(t, filepath.Join("testdata", name+".golden.md"), got)
 }
 
-// rules are the constants of the type policy.Rule.
+// rules returns the constants of the type policy.Rule.
 func rules(t *testing.T) (all []policy.Rule) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../../policy/rule.go", nil, parser.SkipObjectResolution)

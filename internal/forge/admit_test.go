@@ -90,7 +90,7 @@ func TestNoWindowExceedsALimit(t *testing.T) {
 			pacer.ReserveN(now, 1)
 			at = append(at, now)
 		}
-		// A window may be longer by the lateness and the way to GitHub.
+		// Lateness and network delay may lengthen a window.
 		most, first := 0, 0
 		for i := range at {
 			for at[i].Sub(at[first]) >= b.in+6*time.Second {
@@ -161,11 +161,11 @@ func sequence(seed uint64) (admitted int, broken string) {
 	pace := []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second, time.Minute}[r.IntN(4)]
 	rounds, reply := 40+r.IntN(80), 8*time.Second
 	switch r.IntN(80) { // rare, so that a sequence reaches a limit
-	case 0: // the points of a minute
+	case 0: // the points per minute
 		rounds, pace, reply = 2500, 40*time.Millisecond, time.Second
-	case 1: // the content of an hour
+	case 1: // the content per hour
 		rounds, pace = 2000, 4*time.Second
-	case 2: // the requests at once
+	case 2: // the concurrent requests
 		rounds, pace, reply = 400, 20*time.Millisecond, TryTimeout
 	}
 	for range rounds {

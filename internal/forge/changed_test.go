@@ -24,7 +24,7 @@ func (a *afterPage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// manyIssues returns a hub with n issues, opened at a fixed interval from an hour ago on, and a client.
+// manyIssues returns a hub with n issues, opened at a fixed interval that began an hour ago, and a client.
 func manyIssues(t *testing.T, n int, apart time.Duration) (*hub, *Client, *afterPage, time.Time) {
 	t.Helper()
 	h, c := start(t)

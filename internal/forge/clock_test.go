@@ -10,7 +10,7 @@ func TestClockReadsTheOffsetFromGitHubsDate(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		header map[string]string
-		ahead  time.Duration // this node's clock before GitHub's
+		ahead  time.Duration // how far this node's clock is ahead of GitHub's
 		known  bool
 	}{
 		{name: "same time", known: true},

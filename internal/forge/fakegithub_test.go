@@ -38,7 +38,7 @@ const (
 )
 
 // hub is the fake GitHub with the tests' repository and issue 1 by its maintainer ann. The repository has no commits
-// before branch.
+// until branch is called.
 type hub struct {
 	*fakegithub.Server
 	t     *testing.T

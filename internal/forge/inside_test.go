@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// inside carries requests to a server in the same process, so that they run in virtual time. Each direction takes some
-// milliseconds.
+// inside carries requests to a server in the same process, so that they run in virtual time. delay is the duration of
+// each direction.
 type inside struct {
 	server http.Handler
 	delay  func() time.Duration

@@ -58,7 +58,7 @@ func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > time.Second {
 			t.Errorf("after a refusal without a time: %v after %v", err, time.Since(began))
 		}
-		// A background request waits the minute out.
+		// A background request waits out the minute.
 		h.fail("GET /app/hook/deliveries/7", message(403, "You have exceeded a secondary rate limit."))
 		h.fail("GET /app/hook/deliveries/7", status(http.StatusOK, `{"id":7,"request":{"payload":{"a":1}}}`))
 		if _, err := c.Apps.Payload(t.Context(), 7); err != nil {

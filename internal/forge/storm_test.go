@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// storm holds a strict fake GitHub and the nodes of one Pawl in virtual time.
+// storm holds a fake GitHub and the nodes of one Pawl in virtual time.
 type storm struct {
 	gh     *fakegithub.Server
 	repo   Repo
@@ -174,7 +174,7 @@ func (s *storm) persist(ctx context.Context, i int, do func(ctx context.Context,
 	}
 }
 
-// thread does what the App does on one issue, with as many progress updates.
+// thread does what the App does for one issue, with the same number of progress updates.
 func (s *storm) thread(ctx context.Context, node, number int) error {
 	mark, body := fmt.Sprintf("<!-- pawl:%d -->", number), "working"
 	var comment Comment
@@ -322,7 +322,7 @@ func aDayOfStorm(t *testing.T, nodes int) {
 	})
 }
 
-// writes counts the installation's writes since a time.
+// writes counts the installation's writes in a period.
 func (s *storm) writes(from time.Time, span time.Duration) (n int) {
 	for _, r := range s.gh.Requests() {
 		if r.Method != http.MethodGet && strings.HasPrefix(r.Caller, "installation:") && !r.At.Before(from) && r.At.Before(from.Add(span)) {
@@ -332,7 +332,7 @@ func (s *storm) writes(from time.Time, span time.Duration) (n int) {
 	return n
 }
 
-// check compares GitHub's state with the actions, each done once.
+// check verifies in GitHub's state that each action was done once.
 func (s *storm) check(t *testing.T, threads int) {
 	t.Helper()
 	defer func() {

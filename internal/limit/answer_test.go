@@ -84,7 +84,7 @@ func TestFreeQuotaOfHoursIsAUsageLimit(t *testing.T) {
 	}
 }
 
-// Both headers name the same time.
+// All values name the same time.
 func TestEpochsInHeadersMayBeMilliseconds(t *testing.T) {
 	at := resetNow.Add(90 * time.Second)
 	for _, value := range []string{fmt.Sprint(at.Unix()), fmt.Sprint(at.UnixMilli()), "90"} {

@@ -47,7 +47,7 @@ func TestResetTimeForms(t *testing.T) {
 		{"weekly limit reached, resets 8:10am", "2026-07-15T16:10:00Z", "UTC", "2026-07-16T08:10:00Z"},
 		{"daily limit reached, resets in 30 hours", now, "UTC", now},
 		{"or try again at 12:05 AM.", now, "UTC", "2026-11-22T00:05:00Z"},
-		{"try again at 9:06 AM", now, "Europe/Rome", "2026-11-21T08:06:00Z"}, // just passed,
+		{"try again at 9:06 AM", now, "Europe/Rome", "2026-11-21T08:06:00Z"}, // just passed
 		{"try again at 8:30 AM", "2026-11-21T08:30:40Z", "UTC", "2026-11-21T08:30:00Z"},
 		{"try again at Nov 24th, 2026 8:19 AM.", now, "UTC", "2026-11-24T08:19:00Z"},
 		{"resets 4:50am (Europe/Rome)", now, "UTC", "2026-11-22T03:50:00Z"},
@@ -136,7 +136,7 @@ func TestClockTimeIsItsNextOccurrence(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s was not read", clock.Format(form))
 		}
-		// A day of a clock change has up to 25 hours.
+		// The day of a clock change has up to 25 hours.
 		if wait := got.Sub(now); wait <= -2*time.Minute-2*time.Hour || wait > 25*time.Hour {
 			t.Fatalf("%s at %s in %s is %s away", clock.Format(form), now.In(zone), zone, wait)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
-// throughAProxy is a request with an endpoint. Its environment has the operator's own keys, which must not reach the CLI.
+// throughAProxy returns a request with an endpoint. The operator's keys in its environment must not reach the CLI.
 func throughAProxy(protocol, model string) agent.Request {
 	return agent.Request{
 		Prompt: "Fix it.", Dir: "/work/repo", Home: "/h", Model: model, Effort: "high",
@@ -168,11 +168,11 @@ func TestEveryCLIIsConfiguredWithTestToolAndEndpoint(t *testing.T) {
 	}
 }
 
-// A run waits for its provider without a paid process. TestRealAgents counts the CLIs' requests.
+// Pawl waits for a provider itself, so a CLI may retry only a few times. TestRealAgents counts the CLIs' requests.
 func TestEveryCLIGetsARetryLimit(t *testing.T) {
 	for name, want := range agenttest.EveryCLI(t, map[string]string{
 		"codex": "request_max_retries = 2", "claude": "CLAUDE_CODE_MAX_RETRIES=2", "gemini": `"maxAttempts": 3`, "qwen": `"maxRetries": 0`,
-		"opencode": "", // it has no such setting; its log announces the wait, and the run kills it
+		"opencode": "", // it has no such setting; its log reports the refusal, and Run kills it
 	}) {
 		a, r := everyCLI[name]()
 		c := command(t, a, r)

@@ -37,7 +37,7 @@ var (
 
 const recordings = "../../../testdata/agents"
 
-// scenario is one that every CLI can play without long waits, with its valid endings.
+// scenario can be played by every CLI without long waits. ending lists its valid endings.
 type scenario struct {
 	name   string
 	edits  bool
