@@ -8,7 +8,7 @@
 // reasoning or files decide nothing.
 //
 //	adapter.go     the CLI's process: arguments, environment, files
-//	run.go         limits of a run, kills, waits of a CLI
+//	run.go         a run's limits, kills and a CLI's waits
 //	stream.go      lines, transcripts, truncated output
 //	event.go       events, reports, JSON lines
 //	tally.go       which calls count

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestEvalScriptedSessions judges the recorded sessions twice: by the edits that pawl run counted live, and by the recorded
-// output alone, which does not show edits made with a shell.
+// TestEvalScriptedSessions judges the recorded sessions twice: by the edits that pawl run counted live, and by the
+// recorded output alone. The output does not show edits made with a shell.
 func TestEvalScriptedSessions(t *testing.T) {
 	const sessions = "../../testdata/sessions"
 	judge := policy.Defaults().Severity.Judge

@@ -202,8 +202,8 @@ func (t *tally) message(e Event) {
 	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
-// after completes an error with the previous error if no work lies between them: CLIs put class and reset into one
-// event and the text into the next.
+// after completes an error with the previous error if no work lies between them. CLIs put class and reset into one
+// event, and the text into the next.
 func (t *tally) after(e Event) Event {
 	e.Text = cmp.Or(e.Text, t.notice.Text)
 	e.ResetsAt = cmp.Or(e.ResetsAt, t.notice.ResetsAt)

@@ -208,8 +208,8 @@ func noBackend(name string, all []string, excluded bool) string {
 	return why + "\n\nBackends: " + strings.Join(names, ", ") + ".\n"
 }
 
-// RemarkAnswer is the reply to a review comment after an attempt: the agent's words, else the commit that changed the
-// lines, else empty.
+// RemarkAnswer is the reply to a review comment after an attempt. It has the agent's words, else the commit that
+// changed the lines; it is empty without either.
 func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	switch {
 	case a.Declined:

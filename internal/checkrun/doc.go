@@ -11,4 +11,5 @@
 //	lead.go       the first lines of a check run or status comment
 //	attempts.go   the table of attempts, and the folded details
 //	comment.go    the status comment, the answers to commands, the block in a pull request
+//	watch.go      watched pull requests
 package checkrun

@@ -68,8 +68,8 @@ func (w Watch) title() string {
 	return title("Watching", render.Subject(round+": "+w.Lacks, maxTitle).String())
 }
 
-// show sets a check run's title and state. The state is in progress only during an attempt, since GitHub counts a head
-// with an unfinished check run, even Pawl's, as not passed. A ready commit that Pawl verified keeps that conclusion.
+// show sets a check run's title and state. Only an attempt is in progress: GitHub counts a head with any unfinished
+// check run, even Pawl's, as not passed. A ready commit that Pawl verified keeps that conclusion.
 func (w Watch) show(c *forge.CheckRun, f View) {
 	c.Title, c.Status, c.Conclusion = w.title(), Completed, Neutral
 	a, verified := f.finished()

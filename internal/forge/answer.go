@@ -132,8 +132,8 @@ func (a answer) isLimit() bool {
 	}
 }
 
-// isForeign reports whether a refusal comes from a proxy or firewall: it is an HTML page, or it lacks the message that
-// each of GitHub's refusals has.
+// isForeign reports whether a refusal comes from a proxy or firewall. Such an answer is an HTML page, or it lacks the
+// message that each of GitHub's refusals has.
 func (a answer) isForeign() bool {
 	switch {
 	case a.status/100 != 4:
@@ -195,7 +195,7 @@ const unspecifiedWait = time.Minute
 // longestWait limits a requested wait to the hourly window; later times come from a wrong clock.
 const longestWait = time.Hour
 
-// limitEnds returns when to ask again, in GitHub's documented order: retry-after, hourly reset, doubling minutes.
+// limitEnds returns when to ask again. GitHub documents the order: retry-after, hourly reset, doubling minutes.
 // secondary is false for the hourly limit; named means that GitHub gave a time.
 func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary, named bool) {
 	if after, ok := retryAfter(a.header, now); ok {

@@ -259,8 +259,8 @@ func (s *state) drop(repo Repo, refused string) {
 	slot <- known
 }
 
-// Token returns an installation token for one repository with Pawl's permissions, valid for at least five minutes,
-// for REST and git (user x-access-token). Keep the secret from agents, arguments, files and logs.
+// Token returns an installation token for one repository with Pawl's permissions. It is valid for at least five
+// minutes, for REST and git (user x-access-token). Keep it from agents, arguments, files and logs.
 func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	if err := repo.validate(); err != nil {
 		return "", err

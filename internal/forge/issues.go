@@ -173,7 +173,7 @@ type Pull struct {
 	Head      Branch         `json:"head"`
 	Base      Branch         `json:"base"`
 	HTMLURL   string         `json:"html_url"`
-	// Mergeable is nil and MergeableState unknown until GitHub computes them, and in lists. dirty means conflicts;
+	// Mergeable is nil and MergeableState unknown in lists, and until GitHub computes them. dirty means conflicts;
 	// behind means that a rule requires merging the base.
 	Mergeable      *bool  `json:"mergeable"`
 	MergeableState string `json:"mergeable_state"`

@@ -89,7 +89,7 @@ type FailedJob struct {
 	URL     string   `json:"html_url"`    // the job's page
 }
 
-// FailedJob reads a job by its check run's id (REST reference, "Get a job for a workflow run") and writes the failed
+// FailedJob reads a job by its check run's id (REST reference, "Get a job for a workflow run"). It writes the failed
 // step's whole log to all. Errors may come with a partial result.
 func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut FailedJob, err error) {
 	ctx, cancel := context.WithTimeout(ctx, logTime) // TryTimeout does not cover the log's server

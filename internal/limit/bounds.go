@@ -29,7 +29,7 @@ func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason 
 	return at, ""
 }
 
-// longWait separates a rate limit from a usage limit if the wording does not: per-minute limits end within minutes,
+// longWait separates a rate limit from a usage limit if the wording does not. Per-minute limits end within minutes,
 // plans' limits after hours (Copilot's "rate limit … try again in 58 hours").
 const longWait = 10 * time.Minute
 

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// HeaderReset returns the reset in an answer's headers, by precedence: Claude's plan, Codex's used-up windows,
-// general headers, empty windows, the single window of routers and the IETF's draft. Zero for none.
+// HeaderReset returns the reset in an answer's headers; zero for none. The order is: Claude's plan, Codex's used-up
+// windows, general headers, exhausted windows, then the only window of routers and the IETF's draft.
 func HeaderReset(h http.Header, received time.Time) time.Time {
 	var plan, window time.Time
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {

@@ -27,8 +27,8 @@ var (
 // maxLineText limits a refusal's line, in bytes. Real ones have up to 600.
 const maxLineText = 1024
 
-// isLine reports whether a line of plain output is a refusal: apart from labels, it begins with the refusal, and the
-// sentence then ends or continues to the reset.
+// isLine reports whether a line of plain output is a refusal. Apart from labels, it must begin with the refusal. The
+// sentence must then end or continue to the reset.
 func (e Evidence) isLine() bool {
 	line := strings.TrimSpace(e.Message)
 	if len(line) > maxLineText {

@@ -11,8 +11,8 @@ import (
 // left to the provider's refusal, which names it.
 const longestPause = time.Minute
 
-// Pause returns how long to wait before the next request: until the requests or tokens of a minute that an answer
-// reports as used up are available again. It is 0 without such headers.
+// Pause returns how long to wait before the next request, until the used-up requests or tokens of a minute are
+// available again. It is 0 without such headers.
 func Pause(h http.Header, received time.Time) (pause time.Duration) {
 	for name := range h {
 		limited := strings.Contains(name, "Ratelimit-") && strings.Contains(name, "Remaining")

@@ -12,8 +12,8 @@ import (
 // wording is a part of a sentence that describes an ending.
 type wording struct {
 	words string // regular expression, case-insensitive
-	// source is a folder of recorded runs below testdata/agents, an issue of a project, an API's reference, or
-	// "alike": by analogy, not seen yet.
+	// source is a folder of recorded runs below testdata/agents, a project's issue or an API's reference. "alike" marks
+	// a wording that was added by analogy and has not been seen yet.
 	source string
 }
 

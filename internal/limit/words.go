@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Families of words. Providers word refusals in hundreds of ways, but there are few kinds: something that the account
-// needs is used up or missing, there were too many requests at once, or the provider is busy. A sentence's words
-// decide. The Chinese words are from Alibaba, Moonshot, Volcengine and Zhipu; proxies and resellers answer in their
-// users' language.
+// Families of words. Providers word refusals in hundreds of ways, but there are few kinds. Something that the account
+// needs is used up or missing, too many requests came at once, or the provider is busy. A sentence's words decide. The
+// Chinese words are from Alibaba, Moonshot, Volcengine and Zhipu; proxies and resellers answer in their users'
+// language.
 const (
 	// money: things that an account has bought or been granted.
 	money = `(?:credits?|balances?|billing|budgets?|funds|payments?|spend(?:ing)?|subscriptions?|plans?|wallet|prepa(?:id|yment)|` +

@@ -27,8 +27,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// By default these tests run no CLI. -changes replays the scenarios with each CLI and reports differences from the
-// recordings. -record rewrites the recordings of one CLI in testdata/agents.
+// These tests run no CLI by default. With -changes they replay the scenarios with each CLI and report differences from
+// the recordings. With -record they rewrite one CLI's recordings in testdata/agents.
 var (
 	changes = flag.Bool("changes", false, "replay the recorded scenarios with the CLIs and report differences")
 	record  = flag.String("record", "", "record the runs of this CLI again")
