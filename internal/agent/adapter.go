@@ -52,7 +52,7 @@ type Adapter struct {
 	Credential string // path of the CLI's account login below HOME; empty for none
 }
 
-// Version is the CLI version that was checked; zero means no check. All CLIs print theirs for --version.
+// Version is the CLI version that was checked; zero means no check. All CLIs print their version with --version.
 type Version struct {
 	Checked string // version whose switches and output were checked
 	Package string // npm package

@@ -63,7 +63,7 @@ func oracle(format, text string, now time.Time) (time.Time, time.Time, bool) {
 			if at.Before(now) {
 				at = time.Date(y, month, d+1, c.Hour(), c.Minute(), 0, 0, zone)
 			}
-			return at.Add(-time.Hour), at, true // an hour before the reset, which is in every window that a message names
+			return at.Add(-time.Hour), at, true // an hour ahead lies within every window that a message names
 		}
 	}
 	return now, time.Time{}, false

@@ -117,7 +117,7 @@ func (d Call) Count(c *policy.Circles) {
 	}
 }
 
-// Answered sets a call's failure, and the hash and silence of its JSON answer.
+// Answered sets a call's Failed, and sets Result and Silent from its JSON answer.
 func (e *Event) Answered(failed bool, answer string) {
 	e.Failed, e.Result, e.Silent = failed, edit.Result(answer), edit.Silent(answer)
 }
@@ -170,7 +170,7 @@ func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMe
 func (r Report) Printed() string { return r.output }
 
 // After returns the report of a run that continued an interrupted one: r's ending with the counts of both runs. If the
-// continued run did not start, it returns before.
+// continued run did not start, the result is the interrupted run's report.
 func (r Report) After(before Report) Report {
 	if r.Ending == "" {
 		return before

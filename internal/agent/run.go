@@ -31,7 +31,7 @@ type Process struct {
 // RunOptions limit a run. Zero durations mean no limit.
 type RunOptions struct {
 	Dir string // the checkout's path for the agent
-	// Total limits the run, Idle each silence, Startup the silence at the start. Signs of life are a structured
+	// Total limits the run, Idle any silence, Startup the silence at the start. Signs of life are a structured
 	// stream's lines except notices, or a plain agent's output. CLIs print nothing while the model streams, so Idle
 	// needs minutes.
 	Total, Idle, Startup time.Duration

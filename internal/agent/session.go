@@ -71,7 +71,7 @@ func (r *Report) correctedBy(ending policy.Ending) bool {
 	}
 }
 
-// resetsAt returns the latest reset of an exhausted window, else that window's reset whose minute is named.
+// resetsAt returns the latest reset of an exhausted window, else the window's reset whose minute the message names.
 func (s Session) resetsAt(named time.Time) time.Time {
 	var at time.Time
 	for _, w := range s.Windows {

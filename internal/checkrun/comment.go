@@ -15,7 +15,7 @@ import (
 // commentRows is how many attempts a comment shows. Our choice.
 const commentRows = 5
 
-// StatusMarker is a status comment's first line. Pawl finds the comment by it.
+// StatusMarker returns a status comment's first line, by which Pawl finds the comment.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
 // Damaged returns the comment about an event that Pawl cannot read from its database, and the marker that identifies
@@ -208,7 +208,7 @@ func noBackend(name string, all []string, excluded bool) string {
 	return why + "\n\nBackends: " + strings.Join(names, ", ") + ".\n"
 }
 
-// RemarkAnswer is the reply to a review comment after an attempt. It has the agent's words, else the commit that
+// RemarkAnswer returns the reply to a review comment after an attempt. It has the agent's words, else the commit that
 // changed the lines; it is empty without either.
 func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	switch {
@@ -234,9 +234,9 @@ const (
 	blockEnd   = "<!-- pawl:end -->"
 )
 
-// PullBody is Pawl's block in the description of an issue's pull request. It describes the work after the last attempt
-// and does not depend on the time. A squash merge may turn it into a commit message, so quoted text must also be harmless
-// as plain text.
+// PullBody returns Pawl's block in the description of an issue's pull request. It describes the work after the last
+// attempt and does not depend on the time. A squash merge may turn it into a commit message, so quoted text must also
+// be harmless as plain text.
 func PullBody(f View) string {
 	cost := totals(f.Attempts)
 	f = f.Work()
@@ -360,7 +360,7 @@ const (
 	planNote   = "The agent's plan. Nothing was changed yet. Edit this comment to change the plan; `/pawl go` then carries it out. `/pawl go TEXT` adds instructions."
 )
 
-// AnswerComment is the comment with an agent's answer or plan.
+// AnswerComment returns the comment with an agent's answer or plan.
 func AnswerComment(a policy.Attempt) string {
 	p := &page{}
 	if a.Decision.Purpose == policy.ToPlan { // Markdown, for users to edit

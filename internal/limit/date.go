@@ -184,7 +184,7 @@ func (d date) on(c clock, now time.Time) (nearest time.Time) {
 	return nearest
 }
 
-// valid reports whether the day exists. Without a year, 29 February exists.
+// valid reports whether the day exists. Without a year, 29 February is valid.
 func (d date) valid() bool {
 	year := cmp.Or(d.year, 2024)
 	if !between(year, 2000, 2199) {
