@@ -14,8 +14,8 @@ import (
 // maxSkew is the tolerated clock difference. GitHub refuses signatures more than a minute ahead.
 const maxSkew = time.Minute
 
-// CompareClocks returns an error if another clock, such as "GitHub's", differs by more than a minute. Such a server
-// claims nothing.
+// CompareClocks returns an error if another clock, such as "GitHub's", differs by more than a minute. A server
+// with such a clock claims nothing.
 func CompareClocks(other string, ahead time.Duration) error {
 	const set = "set it, for example with systemd-timesyncd or chrony"
 	switch {
@@ -27,7 +27,7 @@ func CompareClocks(other string, ahead time.Duration) error {
 	return nil
 }
 
-// Clock compares this machine's clock with the database's and GitHub's. A single node's database has no other clock.
+// Clock compares this machine's clock with the database's and GitHub's. A single node's database uses this clock.
 type Clock struct {
 	Store interface {
 		Shared
@@ -47,13 +47,13 @@ func (c *Clock) Trouble() error {
 	return errors.Join(CompareClocks("the database's", -c.Store.Skew()), CompareClocks("GitHub's", github))
 }
 
-// reportInterval repeats reports of lasting trouble; a report counts for reportTTL, since the server may be gone.
+// Lasting trouble is reported again after reportInterval. Reports expire after reportTTL: the server may be gone.
 const (
 	reportInterval = time.Minute
 	reportTTL      = 3 * reportInterval
 )
 
-// Look reports changes of the clock's state to the log and pawl status. Do not call it concurrently.
+// Look reports clock trouble, and its end, to the log and pawl status. Do not call it concurrently.
 func (c *Clock) Look(ctx context.Context) error {
 	err := c.Trouble()
 	switch {

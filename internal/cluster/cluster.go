@@ -1,10 +1,10 @@
-// Package cluster has what only several nodes on one database need, and what a single node answers instead. Watch lists
-// running nodes and finds dead ones, so that others continue their threads at once instead of after the lease. A Duty is
-// done by one node for all. Places finds the node for an attempt. A node with a wrong Clock claims nothing.
+// Package cluster coordinates the nodes on one database; most parts also work for a single node. Watch lists running
+// nodes and finds dead ones, so that others continue their threads before the leases expire. One node does a Duty for
+// all. Places finds the node for an attempt. A node with a wrong Clock claims nothing.
 //
-// Each node holds a lock of PostgreSQL on a connection of its own. A kill ends the connection and releases the lock.
-// Behind a silent network cut PostgreSQL keeps both; the lease is then the limit. Epochs fence a node that was found
-// dead by mistake.
+// Each node holds a PostgreSQL lock on a connection of its own. A kill ends the connection and releases the lock. After
+// a silent network failure PostgreSQL keeps both, and others wait for the lease to expire. Epochs fence a node that was
+// declared dead by mistake.
 package cluster
 
 import (
@@ -34,7 +34,7 @@ const (
 	// patience is how long a node may be absent before it counts as dead. A live one that lost its connection connects
 	// again within a second. Our choice.
 	patience = 2 * time.Second
-	// outage is how long no node counts as dead after this one was absent itself: the database may have restarted, and
+	// outage is how long after its own absence a node counts no other as dead: the database may have restarted, and
 	// not all nodes reach it at once. Our choice.
 	outage = 15 * time.Second
 )

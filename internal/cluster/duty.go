@@ -38,7 +38,7 @@ type dutyRow struct {
 }
 
 // NewDuty returns a named duty for one node. A starting node waits until 15 s after any node last did the duty. A single
-// node does every duty; the stored time then only spaces its restarts.
+// node does every duty; the stored time then only delays it after restarts.
 func NewDuty(s Shared, name, node string, every time.Duration) *Duty {
 	return &Duty{shared: s, name: "duty " + name, node: node, every: every}
 }

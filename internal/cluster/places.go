@@ -23,7 +23,7 @@ type Places struct {
 	Others Others // nil for a single node
 }
 
-// Elsewhere returns the wait of an attempt if this node runs no agents or lacks one of the labels, else nil.
+// Elsewhere returns the decision about an attempt if this node runs no agents or lacks a label, else nil.
 func (p Places) Elsewhere(ctx context.Context, labels []string) (*policy.Decision, error) {
 	if p.Self.Serves(labels) {
 		return nil, nil
@@ -56,7 +56,7 @@ func (p Places) Warm(ctx context.Context, t thread.ID, session string) (folder s
 	return policy.Warm(p.Self, nodes, session, caches), nil
 }
 
-// Began stores that an attempt of a thread's repository begins in a data folder.
+// Began records the data folder in which an attempt on a thread's repository begins.
 func (p Places) Began(ctx context.Context, t thread.ID, folder string) error {
 	if p.Others == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tokens counts one answer. input includes cached tokens and cache writes. forHour is the part of written with
-// the one-hour cache. output includes reasoning. estimated is the part that the provider did not report.
+// tokens holds one answer's counts. input includes cached tokens and cache writes. forHour is the part of written that
+// went to the one-hour cache. output includes reasoning. estimated is the part that the provider did not report.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
 	costKnown                                          bool    // the provider reported usd
@@ -21,8 +21,8 @@ type answer struct {
 	outputKnown bool           // the final output was reported
 	prose       int            // bytes of text, refusals included
 	thought     int            // bytes of reasoning
-	other       int            // bytes of tool arguments and sealed reasoning
-	piece       int            // part of other in the current item
+	other       int            // bytes of tool arguments and encrypted reasoning
+	piece       int            // bytes of the current item counted in other
 	sure        sureness       // confidence in the prose, if reported
 	text        bool           // visible text exists
 	tool        bool           // the model called a tool
@@ -30,7 +30,7 @@ type answer struct {
 	over        bool           // no event follows
 	whole       bool           // read to the end of the provider's answer
 	broken      bool           // reading ended, but not because the agent left
-	replaced    bool           // the agent gets the second try instead
+	replaced    bool           // the agent gets the other try's answer
 	stop        stopReason     // empty before the end
 	failure     []byte         // error within the answer as JSON, or nil
 	messages    messagesTokens // counts of the Messages protocol
@@ -47,7 +47,7 @@ func (a *answer) nothing() bool {
 
 func (a *answer) useful() bool { return a.text || a.tool }
 
-// cut reports whether an answer began without ending. The agent must see a lost connection: After an orderly end,
+// cut reports whether an answer began but did not end. The agent must see a lost connection: after an orderly end,
 // OpenCode would repeat the step endlessly.
 func (a *answer) cut() bool {
 	finished := a.ended || a.over
@@ -96,8 +96,8 @@ func (a *answer) settle(request int) {
 	}
 }
 
-// inputOf estimates a request's input from its bytes, up to the largest context, since pictures have more bytes than
-// tokens.
+// inputOf estimates a request's input tokens from its bytes. Pictures have many bytes per token, so the largest context
+// caps the estimate.
 func inputOf(request int) int64 { return min(int64(request/bytesPerToken), maxContext) }
 
 const maxContext = 1 << 20

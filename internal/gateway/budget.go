@@ -37,7 +37,7 @@ func (g Grant) within(s share) bool {
 	return g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD
 }
 
-// exhausted says why a budget allows no further call, or nothing.
+// exhausted returns why the budget allows no further call, or an empty string.
 func (g Grant) exhausted(used share) string {
 	switch {
 	case g.MaxTokens > 0 && used.tokens >= g.MaxTokens:
@@ -52,7 +52,7 @@ func (g Grant) exhausted(used share) string {
 	return ""
 }
 
-// used returns the booked use. The caller holds the lock.
+// used returns the usage booked so far. The caller holds the lock.
 func (s *Session) used() share {
 	return share{s.usage.Input + s.usage.Output, s.atMost}
 }
@@ -98,7 +98,7 @@ func (s *Session) release(part share) {
 	}
 }
 
-// leaves reports whether the budget allows another call. pending is unbooked use; own is the call's reservation.
+// leaves reports whether the budget allows another call. pending is unbooked usage; own is the call's reservation.
 func (s *Session) leaves(model string, pending tokens, own share) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Session) spend(model string, t tokens) {
 	s.atMost += s.grant.shareOf(model, t).cost
 }
 
-// Anthropic's price factors for cache writes without a configured price and for the one-hour cache (2025).
+// Anthropic's price factors (2025): cache writes relative to input, and one-hour relative to five-minute cache writes.
 const (
 	writeFactor = 1.25
 	hourFactor  = 1.6

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// maxRequest limits a request in bytes; a million tokens with pictures have about 20 MiB.
+	// maxRequest limits a request in bytes; a million tokens with pictures take about 20 MiB.
 	maxRequest = 64 << 20
-	// Bodies of at least largeRequest, or of unknown length, are sent one at a time per attempt and maxLarge at a
-	// time in all. This limits memory.
+	// To limit memory, an attempt sends one large body at a time, and all attempts send maxLarge. A body is large from
+	// largeRequest bytes or if its length is unknown.
 	largeRequest = 8 << 20
 	maxLarge     = 4
 	// maxError limits an error's body in bytes.
@@ -80,7 +80,7 @@ func (s *Session) isToken(shown string) bool {
 	return subtle.ConstantTimeCompare([]byte(shown), []byte(s.token)) == 1
 }
 
-// abort ends a call of a closed session, whose client may never read.
+// abort ends the call of a closed session, even if the client never reads.
 func (c *call) abort() {
 	c.cancel()
 	_ = c.rc.SetReadDeadline(time.Unix(1, 0))
@@ -127,7 +127,7 @@ func (c *call) serve(ctx context.Context) {
 	proxy.ServeHTTP(c.w, c.in.WithContext(ctx))
 }
 
-// admit waits for the call's slot and returns its release, or nil if the call ended.
+// admit waits for the call's slots and returns a function that frees them, or nil if the call ended.
 func (c *call) admit(ctx context.Context) (free func()) {
 	places := []chan struct{}{c.slots}
 	if n := c.in.ContentLength; n < 0 || n >= largeRequest {

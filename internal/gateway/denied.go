@@ -39,7 +39,7 @@ var (
 	// ownName matches fields that providers ignore, and schemas with the agent's names.
 	ownName      = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
 	negativeName = regexp.MustCompile(`^(?:exclude|disable|deny|block|ignore)`)
-	// conversationName matches fields with the conversation. The rules deny only references in a conversation.
+	// conversationName matches fields with the conversation. Only references and hosted tools are denied there.
 	conversationName = regexp.MustCompile(`^(?:input|messages|contents|system|systeminstruction)$`)
 	// agentsName matches the agent's own values in a conversation, such as tool arguments and results.
 	agentsName = regexp.MustCompile(`^(?:action|args|arguments|input|operation|response)$`)
@@ -47,8 +47,8 @@ var (
 	textName = regexp.MustCompile(`^(?:code|content|output|reasoning|reasoningcontent|refusal|source|text|thinking|title|instructions|stop|stopsequences|user)$`)
 )
 
-// plainName returns a lower-case name without _ and -, as lenient servers compare names. encoding/json reads ſ as s,
-// hence upper case first.
+// plainName returns a lower-case name without _ and -, as lenient servers compare names. Upper case comes first, because
+// encoding/json reads ſ as s.
 func plainName(name string) string {
 	return unscored.Replace(strings.ToLower(strings.ToUpper(name)))
 }
@@ -58,7 +58,7 @@ var unscored = strings.NewReplacer("_", "", "-", "")
 // exactNames lists fields that the gateway reads by exact name.
 var exactNames = []string{"model", "stream", "tools", "tool_choice", "input", "messages", "contents", "system"}
 
-// spelledOtherwise finds another spelling of a field, which lenient servers accept.
+// spelledOtherwise finds a field name in another case, which lenient servers accept.
 func (f fields) spelledOtherwise(names ...string) (other, name string) {
 	for other := range f {
 		for _, name := range names {
@@ -138,7 +138,7 @@ func onlyNames(v gjson.Result) bool {
 	return !v.IsObject()
 }
 
-// within visits an object's fields, or a list's elements under its name, until an error.
+// within visits an object's fields, or a list's elements under the list's name. It stops at the first error.
 func within(name string, v gjson.Result, look func(string, gjson.Result) error) (err error) {
 	if v.Type != gjson.JSON {
 		return nil
@@ -196,7 +196,7 @@ func (d denial) model(name string) error {
 
 func isTools(plain string, v gjson.Result) bool { return toolsName.MatchString(plain) && v.IsArray() }
 
-// tools refuses hosted tools. A tool may be a mere name.
+// tools refuses hosted tools. A tool may be just a name.
 func (d denial) tools(list gjson.Result) error {
 	for entry := range elements(list) {
 		if entry.Type == gjson.String {
@@ -239,7 +239,7 @@ func (d denial) checkContent(name string, v gjson.Result, depth int) error {
 	return within(name, v, func(name string, v gjson.Result) error { return d.checkContent(name, v, depth-1) })
 }
 
-// reference refuses a field that refers to something elsewhere.
+// reference refuses a field that refers to content outside the request.
 func (d denial) reference(name, plain string, v gjson.Result) error {
 	switch {
 	case v.Type == gjson.JSON:
@@ -267,7 +267,7 @@ func isID(name, plain string) bool { return idName.MatchString(name) && !ownID.M
 
 var referenceTypes = map[string]bool{"item_reference": true, "url": true}
 
-// whole refuses an object without own content.
+// whole refuses an object without content of its own.
 func (d denial) whole(v gjson.Result) error {
 	file := v.Get("type").Str == "file"
 	switch {

@@ -2,7 +2,7 @@
 // attempt's token; the gateway adds the provider's key.
 //
 // The gateway allows only needed paths, asks the breaker and the budget, and counts tokens while the answer passes. With
-// rung 1 it holds an answer until the first word or tool call, and repeats an empty one. Agents' input is hostile: sizes
+// rung 1 it holds an answer until its first word or tool call, and retries an empty one. Agents' input is hostile: sizes
 // are limited, headers and queries pass by allowlist, and redirects are not followed.
 //
 //	gateway.go, session.go an attempt's access, use and fruitless calls
@@ -10,7 +10,7 @@
 //	request.go, form.go    requests and JSON; kinds of calls
 //	denied.go, refer.go    denied fields; references in conversations
 //	tools.go               allowed tools
-//	upstream.go            the provider's call and answer; masked keys
+//	upstream.go, relay.go  the provider's call and answer; other nodes' calls
 //	events.go, read.go, answer.go   events; tokens, text and tool calls
 //	rung.go, prose.go      second tries; too much prose
 //	budget.go              budgets and costs

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// maxEvent limits an event in bytes. Responses repeats the whole answer in its last event; a longer one passes
+// maxEvent limits an event in bytes. The Responses API repeats the whole answer in its last event. Longer events pass
 // unread.
 const maxEvent = 16 << 20
 
@@ -17,7 +17,7 @@ type splitter struct {
 	max     int // largest event that is returned whole
 	raw     []byte
 	within  bool // the event's beginning was returned
-	midline bool // the line's beginning was returned
+	midline bool // the line's beginning was read
 }
 
 func newSplitter(from io.Reader) splitter {
@@ -73,7 +73,7 @@ func (s *splitter) next() (raw, data []byte, err error) {
 	return s.raw, data, err
 }
 
-// line reads a line, or as much as the buffer holds. blank ends the event.
+// line reads a line, or as much as the buffer holds. A blank line ends the event.
 func (s *splitter) line() (blank bool, err error) {
 	line, err := s.from.ReadSlice('\n')
 	s.raw = append(s.raw, line...)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// form describes a kind of call; zero if nothing is read or changed.
+// form describes a kind of call. The zero form neither reads answers nor changes requests.
 type form struct {
 	// read reads an event or a whole answer. It is nil if no model answers.
 	read func(e gjson.Result, a *answer)
@@ -17,13 +17,13 @@ type form struct {
 	// timeout. OpenCode accepts any bytes. Gemini CLI 0.61.0 fails on a comment but skips empty lines.
 	alive string
 	// turn changes a request for the second try: it switches the thinking mode and adds the nudge. It returns false
-	// if the request has no second form.
+	// if the request cannot be tried again.
 	turn func(*draft, config.Model) bool
-	// sure is the field and value that request log-probabilities (OpenAI's and Google's references of 2025-11).
-	// Messages has none.
+	// sure and sureValue are the field and value that request log-probabilities (OpenAI's and Google's references of
+	// 2025-11). Messages has none.
 	sure      string
 	sureValue any
-	// limits lists fields that limit each answer; answers, fields that request several.
+	// limits lists fields that limit an answer's tokens. answers lists fields that request several answers.
 	limits, answers []string
 	// local matches the types of tools that the agent runs itself (OpenAI's and Anthropic's references of 2026-08;
 	// Messages appends dates). The provider runs the other types: they cost more than tokens and act outside the

@@ -18,7 +18,7 @@ var (
 	ErrNoList = errors.New("the provider lists no models")
 )
 
-// listPaths holds each protocol's path of the list, below the provider's URL.
+// listPaths maps each protocol to the model list's path, relative to the provider's URL.
 var listPaths = map[string]string{config.OpenAI: "/models", config.Anthropic: "/v1/models", config.Google: "/v1beta/models"}
 
 // maxList limits the list in bytes.
@@ -60,7 +60,7 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 	return names, nil
 }
 
-// listError says why an answer has no list, or returns nil.
+// listError returns why an answer has no list, or nil.
 func listError(resp *http.Response, body []byte) error {
 	wrongKey := fmt.Errorf("%w: it answers %s", ErrKey, resp.Status)
 	switch resp.StatusCode {

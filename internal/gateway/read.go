@@ -56,7 +56,7 @@ func readDelta(kind string, e gjson.Result, a *answer) {
 	}
 }
 
-// closeItem counts parts that did not come in pieces: tool arguments and sealed reasoning.
+// closeItem counts parts that did not come in pieces: tool arguments and encrypted reasoning.
 func (a *answer) closeItem(item gjson.Result) {
 	whole := len(item.Get("action").Raw)
 	for _, name := range []string{"arguments", "input", "encrypted_content"} {
@@ -83,7 +83,7 @@ func readResponse(r gjson.Result, a *answer) {
 	}
 }
 
-// readItem reads tool calls of every kind, and visible text that was counted in pieces.
+// readItem records tool calls of every kind, and whether text is visible. The deltas' bytes are already counted.
 func readItem(item gjson.Result, a *answer) {
 	kind := item.Get("type").Str
 	if strings.HasSuffix(kind, "_call") {

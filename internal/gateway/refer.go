@@ -30,10 +30,10 @@ func mayRefer(raw string) bool {
 	return false
 }
 
-// longestName exceeds every referring field name, in bytes.
+// longestName exceeds the length in bytes of every field name that may refer to something.
 const longestName = 64
 
-// nameBefore returns the end of a possible referring name, or empty.
+// nameBefore returns the field name that ends text, or an empty string if the name cannot refer to anything.
 func nameBefore(text string) string {
 	if text == "" {
 		return ""

@@ -140,7 +140,7 @@ func (r route) usedUp(header http.Header, l policy.Limit, message string, wait i
 	return &refusal{status: http.StatusTooManyRequests, header: map[string]string{"X-Should-Retry": "false"}, body: object{"error": e}}
 }
 
-// retryInfo returns Google's wait in seconds, or nothing for 0.
+// retryInfo returns Google's detail for a wait in seconds, or nil for 0.
 func retryInfo(wait int64) []object {
 	if wait == 0 {
 		return nil
@@ -148,7 +148,7 @@ func retryInfo(wait int64) []object {
 	return []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%ds", wait)}}
 }
 
-// secondsUntil returns the wait in whole seconds, or 0 if unknown.
+// secondsUntil returns the wait in seconds, rounded up and at least 1, or 0 if reset is unknown.
 func secondsUntil(reset, now time.Time) int64 {
 	if reset.IsZero() {
 		return 0

@@ -21,12 +21,12 @@ import (
 )
 
 // Relay returns a handler for other nodes' model calls at /PROVIDER/PATH. It adds the provider's key. The nodes count
-// tokens and enforce limits, so the relay reads neither requests nor answers. providers returns the current ones.
+// tokens and enforce limits, so the relay parses neither requests nor answers. providers returns the current settings.
 func (g *Gateway) Relay(nodes []config.GatewayNode, providers func() *config.Server) http.Handler {
 	refused := g.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
-		// net/http reads a refused request to its end. Connections use the machine's clock.
+		// net/http reads even a refused request to its end. Connections use the machine's clock.
 		_ = rc.SetReadDeadline(time.Now().Add(headerTime))
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 		p, known := providers().Provider(name)
@@ -52,7 +52,7 @@ func (g *Gateway) Relay(nodes []config.GatewayNode, providers func() *config.Ser
 	})
 }
 
-// nodeOf returns the name of the node with a request's token.
+// nodeOf returns the name of the node whose token a request carries.
 func nodeOf(r *http.Request, nodes []config.GatewayNode) (name string, ok bool) {
 	for _, shown := range tokensOf(r) {
 		for _, n := range nodes {
@@ -64,7 +64,7 @@ func nodeOf(r *http.Request, nodes []config.GatewayNode) (name string, ok bool) 
 	return "", false
 }
 
-// relayed is a call of another node.
+// relayed is another node's call.
 type relayed struct {
 	gateway  *Gateway
 	node     string
@@ -74,7 +74,7 @@ type relayed struct {
 	body     []byte
 }
 
-// readBody reads the whole body, so that the call can be sent again after a closed idle connection.
+// readBody reads the whole body, so that the call can be sent again if the provider closed an idle connection.
 func (c *relayed) readBody(w http.ResponseWriter) *refusal {
 	body, err := io.ReadAll(http.MaxBytesReader(w, c.in.Body, maxRequest))
 	if err == nil {
@@ -87,7 +87,7 @@ func (c *relayed) readBody(w http.ResponseWriter) *refusal {
 	return refuse(c.provider.Protocol, http.StatusBadRequest, "the body ended early")
 }
 
-// find sets the route of a path below the provider's URL. It returns false for what a node never calls.
+// find sets the route of a path below the provider's URL. It returns false for paths that nodes never call.
 func (c *relayed) find(path string) bool {
 	if c.provider.Protocol == config.Google {
 		c.route.path = path
@@ -128,9 +128,9 @@ func (c *relayed) serve(w http.ResponseWriter) {
 	proxy.ServeHTTP(w, c.in)
 }
 
-// send calls the provider. Like call.exchange it passes on allowed headers only, and masks the key.
+// send calls the provider. Like call.exchange, it passes on allowed headers only. It masks the key.
 func (c *relayed) send(out *http.Request) (*http.Response, error) {
-	out = out.WithContext(c.in.Context()) // ReverseProxy's would forward provisional answers
+	out = out.WithContext(c.in.Context()) // ReverseProxy's context would forward provisional answers
 	out.ContentLength = int64(len(c.body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
 	out.Body, _ = out.GetBody()
@@ -159,8 +159,7 @@ func (c *relayed) send(out *http.Request) (*http.Response, error) {
 // unreachableHeader marks the relay's own answers for an unreachable provider. Providers cannot set it.
 const unreachableHeader = "Pawl-Unreachable"
 
-// relayError returns the error of an answer that says that the relay could not reach the provider. It then closes the
-// answer.
+// relayError returns the relay's error if the relay could not reach the provider, and closes the answer.
 func relayError(resp *http.Response) error {
 	message := resp.Header.Get(unreachableHeader)
 	if message == "" {

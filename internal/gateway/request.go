@@ -30,7 +30,7 @@ type request struct {
 	usageAdded bool
 }
 
-// sums seeds request hashes, so that agents cannot make collisions.
+// sums seeds request hashes, so that agents cannot provoke collisions.
 var sums = maphash.MakeSeed()
 
 // maxModel limits a model's name in bytes; some routers' names have eighty.
@@ -100,7 +100,7 @@ func (r *request) askUsage(f fields) {
 	}
 	asked, err := sjson.Set(r.body, "stream_options.include_usage", true)
 	if err != nil {
-		return // no provider accepts the request
+		return // no provider accepts such a request
 	}
 	r.body, r.usageAdded = asked, true
 }
@@ -132,8 +132,8 @@ const (
 
 type object map[string]any
 
-// manyBrackets limits opening brackets for gjson, which recurses at each and may overflow the stack. encoding/json is
-// four times slower.
+// manyBrackets limits opening brackets for gjson, which recurses at each and may overflow the stack. Longer nesting goes
+// to encoding/json, which is four times slower.
 const manyBrackets = 1 << 16
 
 // parsed parses the whole text, because gjson and a provider could read broken JSON differently.
@@ -166,7 +166,7 @@ func fieldsOf(v gjson.Result) fields {
 	return f
 }
 
-// namesOf also returns a repeated name, or empty.
+// namesOf returns an object's fields, and a repeated name or an empty string.
 func namesOf(v gjson.Result) (f fields, twice string) {
 	if !v.IsObject() {
 		return nil, ""

@@ -43,7 +43,7 @@ var routes = map[string]route{
 	"/v1/messages/count_tokens": {kind: countTokens, protocol: config.Anthropic, method: http.MethodPost, path: "/v1/messages/count_tokens"},
 }
 
-// routeOf returns false for unknown paths. It compares the escaped path.
+// routeOf returns false for unknown paths and methods. Escaped paths are unknown.
 func routeOf(r *http.Request) (route, bool) {
 	p := r.URL.EscapedPath()
 	found, known := routes[p]

@@ -19,7 +19,7 @@ import (
 
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
 
-// maxHeld limits a held answer in bytes, above any model's reasoning.
+// maxHeld limits a held answer in bytes. It exceeds any model's reasoning.
 const maxHeld = 8 << 20
 
 func (c *call) guarded() bool {
@@ -29,8 +29,8 @@ func (c *call) guarded() bool {
 	return c.req.body != "" && forms[c.route.kind].alive != ""
 }
 
-// heldAnswer keeps an answer from the agent until a tool call or visible text. An answer without either is requested once
-// more, if breaker and budget allow. The agent gets a good second answer, otherwise the first answer.
+// heldAnswer holds an answer until a tool call or visible text. An answer without either is requested once more, if
+// breaker and budget allow. The agent gets the second answer if it is good, otherwise the first.
 type heldAnswer struct {
 	*call
 	first, second *stream // second is nil without a second try
@@ -39,7 +39,7 @@ type heldAnswer struct {
 	alive         chan struct{} // receives after each sign of life
 	decided       chan struct{} // closed when the answer is chosen; then only Read reads
 	counts        *stream
-	known         bool // to Read; ends the signs of life
+	known         bool // Read saw decided and sends no more signs of life
 }
 
 func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.ReadCloser {
@@ -131,8 +131,8 @@ func (a *answer) recovers(maxProse int) bool {
 	return a.text && a.prose <= maxProse
 }
 
-// beat records that the provider sent something, which Read passes on as a sign of life. Without these signs the
-// agent would give up.
+// beat makes Read send the agent a sign of life, because the provider sent something. Without these signs the agent
+// would give up.
 func (h *heldAnswer) beat() {
 	select {
 	case h.alive <- struct{}{}:

@@ -34,7 +34,7 @@ type Grant struct {
 	MaxTokens  int64
 	MaxCostUSD float64
 	// NoAnswerBytes limits prose before a tool call in calls with tools; more ends the attempt. Answers are held
-	// until their first word, and empty ones are tried again. 0 turns rung 1 off.
+	// until their first word, and empty ones are retried once. 0 turns rung 1 off.
 	NoAnswerBytes int
 	// MinConfidence ends an attempt below this confidence in prose, from 0 to 1; 0 disables the check.
 	MinConfidence float64
@@ -49,7 +49,7 @@ type Grant struct {
 }
 
 type Usage struct {
-	// Requests counts calls to the provider, Refused calls answered here, Turns complete answers.
+	// Requests counts calls to the provider, Refused calls that the gateway refused, Turns complete answers.
 	Requests, Refused, Turns int
 	// Input includes CachedInput and cache writes; Output includes reasoning.
 	policy.Tokens
@@ -102,14 +102,14 @@ type Session struct {
 	numbered   int64            // last number
 	answered   map[string]int64 // last answered call by model
 	limitModel string           // limited model
-	limitCall  int64            // limited call
+	limitCall  int64            // number of the limited call
 	hollow     int              // consecutive empty answers
-	offers     bool             // a call offered tools; only such calls are main ones
+	offers     bool             // a main call offered tools; later ones must, too
 	gaveUp     string           // OnFruitless's reason; later calls are refused
-	lifeTurns  int              // answers plus one at the last request that was a sign of life
+	lifeTurns  int              // the next request is a sign of life once Turns reaches this
 	same       int              // consecutive equal answered requests
-	last       uint64           // sum of the last one
-	pausedTo   time.Time        // no call is sent before; zero for no pause
+	last       uint64           // hash of the last answered request
+	pausedTo   time.Time        // no call is sent before this time; zero for no pause
 }
 
 func (s *Session) Token() string { return s.token }
@@ -256,7 +256,7 @@ func (c *call) countSame() {
 // nowhere returns once why calls lead nowhere. left means that the agent hung up. The caller holds the lock.
 func (c *call) nowhere(left bool) string {
 	switch {
-	case c.closed: // also ends calls
+	case c.closed: // Close ends calls, too
 		return ""
 	case c.hollow == fruitless && left:
 		return fmt.Sprintf("none of the last %d calls led to text or a tool call: the agent hung up before the answer began", fruitless)
@@ -268,7 +268,7 @@ func (c *call) nowhere(left bool) string {
 	return ""
 }
 
-// concludes records a main call's end: for the attempt's model, with tools if the agent offers any.
+// concludes records how a main call ended: one for the attempt's model, with tools if an earlier one offered any.
 func (c *call) concludes(last Last) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

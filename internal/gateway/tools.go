@@ -10,7 +10,7 @@ import (
 
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
-// dropHosted removes hosted tools, so that an agent continues with its own. It refuses requests without other tools.
+// dropHosted removes hosted tools, so that an agent continues with its own. It refuses requests with hosted tools only.
 // adds is true if the conversation adds tools.
 func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	if !f.mayList("tools") || f["input"].IsObject() {
@@ -94,7 +94,7 @@ func localDeclarations(entry gjson.Result) string {
 	return tool.json()
 }
 
-// maxDepth limits nesting: each level is parsed again.
+// maxDepth limits nesting, because each level is parsed again.
 const maxDepth = 32
 
 // hosted reports whether a tool, or a nested one, is not the agent's own.

@@ -60,7 +60,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	return answer, nil
 }
 
-// final closes and refuses an answer that is provisional, which net/http would pass on, or that redirects.
+// final closes and refuses redirects and provisional answers, which net/http would pass on.
 func final(resp *http.Response) (err error) {
 	switch {
 	case resp.StatusCode < 200:
@@ -81,8 +81,8 @@ func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
 	}{r, c}
 }
 
-// send calls the provider and masks its key in the answer. It replaces out's context, whose ReverseProxy would
-// forward provisional answers (1xx) with all headers.
+// send calls the provider and masks its key in the answer. It replaces out's context, because
+// ReverseProxy's would forward provisional answers (1xx) with all headers.
 func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.Response, error) {
 	var sent atomic.Bool
 	reader, large := strings.NewReader(body), len(body) >= largeRequest
@@ -126,7 +126,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	return resp, nil
 }
 
-// pause waits until the provider has requests and tokens again. Other attempts on the account may use them meanwhile.
+// pause waits until the provider allows requests and tokens again. Other attempts on the account may use them meanwhile.
 func (c *call) pause(ctx context.Context) error {
 	c.mu.Lock()
 	left := c.pausedTo.Sub(c.gateway.Now())
@@ -259,7 +259,7 @@ func (w *whole) readEvents(body string) {
 	}
 }
 
-// refused checks an error for a limit and returns the agent's version. For a refused key the agent gets Pawl's
+// refused checks an error for a limit and returns the body for the agent. For a refused key the agent gets Pawl's
 // message, since providers quote part of the key.
 func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
@@ -284,7 +284,7 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(body))
 }
 
-// mostAsked is the largest default output in tokens: Claude Code 2.1.197.
+// mostAsked is the largest default output in tokens: Claude Code 2.1.197's.
 const mostAsked = 64_000
 
 // fail handles an error that is a limit. Calls without a model do not concern the account.
@@ -415,7 +415,7 @@ func (s *stream) take(raw []byte, data string) {
 	s.out.Write(raw)
 }
 
-// take reads an event's data. Events after an answer's end do not count.
+// take reads an event's data. Events after an answer's end do not count, except Gemini's.
 func (a *answer) take(data string, kind callKind) (e gjson.Result, ok bool) {
 	if data == "[DONE]" {
 		if kind == chat {

@@ -10,10 +10,10 @@ import (
 )
 
 // DeliveryTimeout limits the handling of one delivery. It exceeds the sum of its parts' deadlines: otherwise a
-// delivery would start again and again while GitHub is slow.
+// delivery would be retried endlessly while GitHub is slow.
 const DeliveryTimeout = 10 * time.Minute
 
-// Limits of one process's queued deliveries. The rows are the queue: others become due there later. Payloads beyond
+// Limits of the deliveries that one process holds. Others stay in their rows and become due later. Payloads beyond
 // inboxBytes are read from their rows.
 const (
 	deliveryWorkers = 8

@@ -22,7 +22,7 @@ type Store interface {
 	Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error)
 	// ClaimDeliveries claims up to `most` due deliveries.
 	ClaimDeliveries(ctx context.Context, most int) ([]thread.Delivery, error)
-	// Listen calls wake when another node has made threads due, until ctx ends. It shows the others that node runs.
+	// Listen calls wake when another node has made threads due, until ctx ends. It shows other nodes that node is running.
 	Listen(ctx context.Context, node string, wake func())
 }
 
@@ -34,8 +34,8 @@ type Options struct {
 	// HandleDelivery handles one stored delivery, perhaps given only by its GUID. It stores the result and the next
 	// try, and does nothing for a handled delivery.
 	HandleDelivery func(ctx context.Context, d thread.Delivery) error
-	// Step works on a thread whose lease was requested at a time. It releases the lease and stores when the thread is
-	// due again, even after a failure. When ctx ends, it should leave a state to continue from.
+	// Step works on a leased thread; asked is when the claim began. It releases the lease and stores when the thread is
+	// due again, even after a failure. When ctx ends, it should leave a state from which the next step can continue.
 	Step  func(ctx context.Context, l thread.Lease, asked time.Time) error
 	Sweep func(ctx context.Context) error // called every SweepInterval; must not take longer
 	// Halted returns why this process must claim nothing now, else nil. Running work continues.
@@ -46,8 +46,8 @@ type Options struct {
 const SweepInterval = 5 * time.Second
 
 const (
-	// pollInterval limits the delay of work without a wake-up: a wait's end, or a lost notification. Each poll takes
-	// three index reads.
+	// pollInterval is the mean interval of polls for work without a wake-up: ended waits and lost notifications. Each
+	// poll takes three index reads.
 	pollInterval = time.Second
 	// claimTime limits one claim, which takes milliseconds.
 	claimTime = 10 * time.Second
@@ -62,11 +62,11 @@ type Queue struct {
 	o     Options
 	woken chan struct{} // threads may be due
 	inbox *inbox
-	drain context.CancelFunc // ends the claiming of threads
+	drain context.CancelFunc // stops claiming threads
 	steps sync.WaitGroup     // running steps and the claiming goroutine
 	end   context.CancelFunc
 	ends  sync.WaitGroup
-	// unlisten ends Listen, which shows other nodes that this one runs: its last steps keep their leases until then.
+	// unlisten ends Listen, which shows other nodes that this one is running. Until then its last steps keep their leases.
 	unlisten context.CancelFunc
 	// failed is the last error of claiming threads; nil for success.
 	failed atomic.Pointer[error]
@@ -124,7 +124,7 @@ func await(ctx context.Context, work *sync.WaitGroup) error {
 	}
 }
 
-// Committed wakes the workers for due threads, and takes this process's deliveries.
+// Committed wakes the workers if threads are due, and queues deliveries in this process.
 func (q *Queue) Committed(threads bool, deliveries []thread.Delivery) {
 	if threads {
 		q.wake()
@@ -166,7 +166,7 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 		case <-ctx.Done():
 			return
 		case <-q.woken:
-		// Random, so that no node is always first: it may lack a slot for an attempt that another node has.
+		// Polls are random, so that no node is always first: it may lack a slot that another node has.
 		case <-time.After(pollInterval/2 + rand.N(pollInterval)):
 		}
 	}
