@@ -22,7 +22,7 @@ type Store interface {
 	Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error)
 	// ClaimDeliveries claims up to `most` due deliveries.
 	ClaimDeliveries(ctx context.Context, most int) ([]thread.Delivery, error)
-	// Listen calls wake when another node has made threads due, until ctx ends. It shows other nodes that node is running.
+	// Listen calls wake when a node has made threads due, until ctx ends. It shows other nodes that node is running.
 	Listen(ctx context.Context, node string, wake func())
 }
 
@@ -31,8 +31,8 @@ type Options struct {
 	Store   Store
 	Node    string
 	Workers int // concurrent steps and attempts
-	// HandleDelivery handles one stored delivery, perhaps given only by its GUID. It stores the result and the next
-	// try, and does nothing for a handled delivery.
+	// HandleDelivery handles one stored delivery, whose payload may still be in its row. It stores the result and the
+	// next try, and does nothing for a handled delivery.
 	HandleDelivery func(ctx context.Context, d thread.Delivery) error
 	// Step works on a leased thread; asked is when the claim began. It releases the lease and stores when the thread is
 	// due again, even after a failure. When ctx ends, it should leave a state from which the next step can continue.
@@ -66,7 +66,7 @@ type Queue struct {
 	steps sync.WaitGroup     // running steps and the claiming goroutine
 	end   context.CancelFunc
 	ends  sync.WaitGroup
-	// unlisten ends Listen, which shows other nodes that this one is running. Until then its last steps keep their leases.
+	// unlisten ends Listen, which shows other nodes that this one runs. Until then its last steps keep their leases.
 	unlisten context.CancelFunc
 	// failed is the last error of claiming threads; nil for success.
 	failed atomic.Pointer[error]

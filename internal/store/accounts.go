@@ -78,7 +78,7 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 			return err
 		}
 		if most > 0 {
-			// Holders with expired leases cannot return.
+			// Revoke expired leases, so that their holders cannot return.
 			if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
 				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`,
 				account, micros(tx.now), r.id); err != nil {
@@ -123,7 +123,7 @@ func (s *shared) Running(ctx context.Context, except thread.ID) (_ map[string]in
 	})
 }
 
-// lockState reads a shared state. It inserts the row first, so that two nodes cannot both start from nothing.
+// lockState reads a shared state. It inserts the row first, so that two nodes cannot both start from an empty state.
 func (s *shared) lockState(ctx context.Context, tx *txn, insert, row string, key ...any) (state []byte, err error) {
 	if err := tx.exec(ctx, insert+" ON CONFLICT DO NOTHING", key...); err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
 }
 
-// keepGUIDs is the minimum time in which redeliveries have no effect; GitHub redelivers for 3 days. The usage of
-// attempts is kept as long.
+// keepGUIDs is the minimum time in which redeliveries have no effect; GitHub redelivers for 3 days. Attempts'
+// usage is kept equally long.
 const keepGUIDs = 30 * 24 * time.Hour
 
 // Clean removes expired records in small transactions with pauses; run it in a goroutine. Several nodes may clean at

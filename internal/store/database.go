@@ -81,7 +81,8 @@ func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (
 	return all, err
 }
 
-// wrap adds the operation to an error and ends the writes after damage. Every method without write must call it.
+// wrap adds the operation to an error and stops all writes after damage. Every method that does not use write must call
+// it.
 func (s *database) wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.see(*err))
@@ -125,7 +126,7 @@ func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int,
 	return int(n), err
 }
 
-// write runs fn in one transaction. SQLite's holds the write lock from the start.
+// write runs fn in one transaction. With SQLite the transaction holds the write lock from the start.
 func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 	end, err := s.engine.Turn(ctx)
 	if err != nil {
@@ -193,7 +194,7 @@ func (s *database) enter(ctx context.Context, tx *txn) (time.Time, error) {
 	return now, err
 }
 
-// serialize orders transactions of a name.
+// serialize runs transactions with the same name one after another.
 func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 	return s.engine.Serialize(ctx, tx.Tx, name)
 }
@@ -206,12 +207,11 @@ func (s *database) locking(clause string) string {
 	return ""
 }
 
-// Fatal sends the error after which the process should exit with a non-zero code. After a failed fsync the disk's
-// content is unknown; damaged or renamed files must not be written. All later writes fail. Everything answered before
-// was synced.
+// Fatal's channel receives an error after which all writes fail and the process should exit with a non-zero code. After
+// a failed fsync the disk's content is unknown; damaged or renamed files must not be written. Earlier commits are safe.
 func (s *database) Fatal() <-chan error { return s.fatal }
 
-// see returns an error and ends the writes if it is fatal.
+// see returns an error and stops all writes if the error is fatal.
 func (s *database) see(err error) error {
 	if hint, last := s.engine.Failed(err); last {
 		return s.end(fmt.Errorf("the database can no longer be used: %w; %s", err, hint))
@@ -219,7 +219,7 @@ func (s *database) see(err error) error {
 	return err
 }
 
-// end ends the writes, and returns the first fatal error.
+// end stops all writes, and returns the first fatal error.
 func (s *database) end(err error) error {
 	if s.broken.CompareAndSwap(nil, &err) {
 		s.fatal <- err

@@ -223,7 +223,7 @@ func (s *deliveries) finishDelivery(
 	until time.Time,
 ) (err error) {
 	defer s.wrap(&err, "finish delivery %s", guid)
-	// Notes may quote anything; PostgreSQL accepts only text.
+	// Notes may quote anything; PostgreSQL accepts only UTF-8 without NUL.
 	note = strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
 	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64

@@ -16,7 +16,7 @@
 //	sqlite.go     file locks
 //	database.go   transactions, full disks, failed syncs
 //	clean.go      removal of old records
-//	accounts.go   running attempts by account, use and grades
+//	accounts.go, windows.go   running attempts by account, usage and grades; usage windows
 //	shared.go     blobs that all nodes share, Ping
 //	list.go       lists for the pages and pawl status
 //	store.go      schema versions

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store/postgres"
 )
 
-// engine is what a database does in its own way. SQLite's file has one process and its clock; PostgreSQL has several.
+// engine hides the databases' differences. A SQLite file has one process and its clock; PostgreSQL has several.
 type engine interface {
 	// Now returns the database's time, and Skew how far its clock is ahead of this process's.
 	Now() time.Time
@@ -20,23 +20,23 @@ type engine interface {
 	// Enter prepares a new transaction. It returns the database's time and its schema, which another program may have
 	// changed.
 	Enter(ctx context.Context, tx *sql.Tx, schema int64) (now time.Time, found int64, err error)
-	// Serialize orders transactions of a name.
+	// Serialize runs transactions with the same name one after another.
 	Serialize(ctx context.Context, tx *sql.Tx, name string) error
 	// Notify wakes the other nodes after the commit.
 	Notify(ctx context.Context, tx *sql.Tx) error
-	// Failed learns of a failed statement. It returns the remedy, and whether writing must stop.
+	// Failed examines a statement's error. It returns the remedy, and whether writing must stop.
 	Failed(err error) (hint string, last bool)
 }
 
 var _, _ engine = (*sqliteFile)(nil), (*postgres.DB)(nil)
 
-// dialect is the SQL that differs.
+// dialect holds the SQL that differs between the databases.
 type dialect struct {
 	goose      goose.Dialect
 	migrations string // folder
-	// tables counts all tables and the migrations' own.
+	// tables counts all tables, and the migration tool's version table.
 	tables string
-	// elements returns the strings of a JSON array.
+	// elements selects the strings of a JSON array.
 	elements string
 	// rowLocks reports whether rows are locked. SQLite locks the whole file.
 	rowLocks bool
@@ -85,14 +85,14 @@ func Unreachable(err error) bool { return postgres.Unreachable(err) }
 // Nodes returns the nodes that share the database; nil with SQLite, which has one.
 func (s *Store) Nodes() *postgres.Nodes { return s.nodes }
 
-// Listen calls wake whenever another node made threads due, until ctx ends. With SQLite it returns at once.
+// Listen calls wake whenever a node made threads due, until ctx ends. With SQLite it returns at once.
 func (s *Store) Listen(ctx context.Context, node string, wake func()) {
 	if s.nodes != nil {
 		s.nodes.Listen(ctx, node, wake)
 	}
 }
 
-// leases is what the nodes need of the store.
+// leases is the part of the store that postgres.Nodes needs.
 type leases struct{ *database }
 
 func (s leases) Write(ctx context.Context, fn func(*sql.Tx, time.Time) error) error {

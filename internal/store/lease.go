@@ -15,8 +15,8 @@ import (
 )
 
 // Claim leases up to `most` due threads: first those woken by a user's command, then other wake-ups, longest waiting
-// first, then expired timers. It skips rows that another node is claiming. Threads woken meanwhile become due at
-// Release.
+// first, then expired timers. It skips rows that another node is claiming. A thread woken during its lease becomes
+// due at Release.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
 	served, args := s.served(micros(s.Now()))
@@ -43,7 +43,7 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 	return leases, nil
 }
 
-// Kinds of due threads, each with an index. No thread has two kinds.
+// Kinds of due threads, each with an index. A thread is of at most one kind.
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
 	inTurn = " ORDER BY urgent DESC, queued_at"
@@ -104,10 +104,10 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease
 	return lease, err
 }
 
-// takenAtOnce is the number of rows of a statement. A fixed number keeps the text equal, so that it is prepared once.
+// takenAtOnce is the number of rows per statement. It is fixed, so that the statement's text is prepared only once.
 const takenAtOnce = 8
 
-// take leases locked rows to steps. If a row waited for a retry, take first restores the wake-up time from before the
+// take leases locked rows to owner. If a row waited for a retry, take first restores the wake-up time from before the
 // retry. A wake-up time that has passed is cleared.
 func (s *threads) take(ctx context.Context, tx *txn, owner string, rows ...row) (leases []thread.Lease, err error) {
 	until := tx.now.Add(thread.LeaseTime)
@@ -159,12 +159,12 @@ func (s *threads) Renew(ctx context.Context, l thread.Lease) (thread.Lease, erro
 	return l, err
 }
 
-// nothingLater in later_at means that no wake-up preceded the retry.
+// nothingLater in later_at means that no wake-up was set before the retry.
 const nothingLater = 1
 
-// Release releases the lease and the account. A thread woken meanwhile is due now. Without a retry it clears failures
-// and the note. With a retry it wakes the thread at the retry's time, unless an earlier wake-up is set. take restores a
-// later wake-up.
+// Release releases the lease and the account; a lost lease is no error. A thread woken during the lease is due now.
+// Without a retry Release clears failures and the note. With a retry it wakes the thread at the retry's time, unless an
+// earlier wake-up is set. take restores a later wake-up.
 func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	err := s.leased(ctx, "release", l, func(tx *txn, r row) error {
 		failures, laterAt, note := 0, int64(0), ", note = NULL"
@@ -231,7 +231,7 @@ func (s *threads) putPlace(ctx context.Context, tx *txn, r row, place string) er
 	return tx.exec(ctx, "UPDATE threads SET place = $2 WHERE id = $1", r.id, place)
 }
 
-// leased runs fn in a transaction with the thread's locked row under the lease. Errors name the operation.
+// leased runs fn in a transaction that locks the thread's row, if the lease is still ours. Errors name the operation.
 func (s *database) leased(ctx context.Context, what string, l thread.Lease, fn func(*txn, row) error) (err error) {
 	defer s.wrap(&err, "%s %s", what, l.Thread)
 	return s.write(ctx, func(tx *txn) error {

@@ -95,7 +95,7 @@ type Stats struct {
 // leased matches threads that are leased at $1.
 const leased = "lease_until > 0 AND lease_until > $1"
 
-// Stats counts by partial indexes. Handled deliveries are all minus the others.
+// Stats counts by partial indexes. Handled deliveries are the total minus the others.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	defer s.wrap(&err, "count")
 	now := s.Now()

@@ -16,7 +16,7 @@ import (
 type threads struct {
 	*database
 	*shared
-	// resolve and events serve every webhook.
+	// resolve and events run for every webhook.
 	resolve, events statement
 }
 
@@ -165,7 +165,7 @@ type encodedEvent struct {
 	data string
 }
 
-// encode marshals events before a transaction begins, so that bad values hold no lock.
+// encode marshals events before a transaction begins, so that a bad value fails before any lock.
 func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 	rows := make([]encodedEvent, len(events))
 	for i, e := range events {

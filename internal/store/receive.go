@@ -8,14 +8,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// storeTime limits storing a delivery, so that GitHub gets a 503 within its 10 s. Package postgres connects within a second
-// less.
+// storeTime limits storing a delivery, so that GitHub gets a 503 within its 10 s. Package postgres limits connecting to
+// a second less.
 const storeTime = 5 * time.Second
 
 var errReading = errors.New("the database is not open for serving")
 
-// Receive stores a delivery durably. fresh is false for a known GUID. After an error the sender should retry: the
-// delivery may be stored.
+// Receive stores a delivery durably. fresh is false for a known GUID. After an error the delivery may or may not
+// be stored; the sender should retry.
 func (s *deliveries) Receive(ctx context.Context, d thread.Delivery) (fresh bool, err error) {
 	defer s.wrap(&err, "store delivery %s", d.GUID)
 	if !s.serving {

@@ -247,5 +247,5 @@ func explain(path string, err error) error {
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
-// lockPatience limits the wait for a lock: a killed server's child may hold it until its exec.
+// lockPatience limits the wait for a lock: a killed server's child may hold it until the child calls exec.
 const lockPatience = 2 * time.Second

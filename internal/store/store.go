@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Queue receives what a committed transaction left for this process. It must not block; refused work stays due in its
+// Queue receives the work that a committed transaction left for this process. It must not block; refused work stays due in its
 // row.
 type Queue interface {
 	// Committed reports whether threads became due, and this process's deliveries.
@@ -123,7 +123,7 @@ func (s *Store) Close() error { return s.closeDB() }
 //go:embed migrations
 var migrations embed.FS
 
-// firstVersion is the schema of v0.1.0. Older ones cannot be read.
+// firstVersion is the schema of v0.1.0. Older schemas cannot be migrated.
 const firstVersion = 12
 
 // goose returns this program's migrations, and the newest version.
@@ -187,7 +187,7 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	const query = "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied"
 	err = s.r.QueryRowContext(ctx, query).Scan(&version)
 	if hint, _ := s.engine.Failed(err); hint != "" {
-		return err // tables may exist
+		return err // the tables may exist
 	}
 	if err != nil {
 		return fmt.Errorf("the schema cannot be read: %w; start pawl serve once, it creates the tables", err)

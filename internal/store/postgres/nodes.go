@@ -16,12 +16,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Threads is the store below the nodes.
+// Threads is the part of the store that Nodes uses.
 type Threads interface {
 	// Write runs fn in a transaction. now is the database's time.
 	Write(ctx context.Context, fn func(tx *sql.Tx, now time.Time) error) error
-	// Free makes a node's leased threads due and returns their number. Any node may look at the threads that wait for a
-	// node, so that their reasons name the nodes that are left. fn runs in the same transaction.
+	// Free makes a node's leased threads due and returns their number. It also lets any node look at threads that wait
+	// for a node, so that their reasons name the remaining nodes. fn runs in the same transaction.
 	Free(ctx context.Context, node string, fn func(tx *sql.Tx, now time.Time) error) (freed int, err error)
 }
 
@@ -40,7 +40,7 @@ func (db *DB) Nodes(t Threads, self *policy.Node) *Nodes {
 }
 
 // presenceLock is the first key of the advisory lock that each node holds; the second is a hash of its name. The number
-// is "node" in ASCII. The lock is shared, so that two names with one hash do not block each other.
+// is "node" in ASCII. The lock is shared, so that names with the same hash do not block each other.
 const presenceLock = 0x6e6f6465
 
 // wakeChannel notifies nodes of due threads.
@@ -128,7 +128,7 @@ func (n *Nodes) Beat(ctx context.Context, node string) error {
 	return failed(err, "list node %s", node)
 }
 
-// Nodes returns the other nodes that were seen within a lease's time.
+// Nodes returns the other nodes that were seen within thread.LeaseTime.
 func (n *Nodes) Nodes(ctx context.Context, except string) (nodes []policy.Node, err error) {
 	states, err := n.texts(ctx, "SELECT state FROM nodes WHERE name <> $1 AND seen_at > $2 ORDER BY name",
 		except, n.db.Now().Add(-thread.LeaseTime).UnixMicro())
@@ -142,7 +142,7 @@ func (n *Nodes) Nodes(ctx context.Context, except string) (nodes []policy.Node, 
 	return nodes, failed(err, "list the nodes")
 }
 
-// WarmFolder returns the data folder in which the last attempt of a thread's repository began; empty if unknown.
+// WarmFolder returns the data folder in which the last attempt on a thread's repository began; empty if unknown.
 func (n *Nodes) WarmFolder(ctx context.Context, t thread.ID) (folder string, err error) {
 	err = n.db.QueryRowContext(ctx, "SELECT folder FROM warm_folders WHERE owner = $1 AND name = $2", t.Owner, t.Name).Scan(&folder)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -151,7 +151,7 @@ func (n *Nodes) WarmFolder(ctx context.Context, t thread.ID) (folder string, err
 	return folder, failed(err, "find the caches of %s", t.Repo())
 }
 
-// SetWarmFolder stores that an attempt of a thread's repository begins in a data folder.
+// SetWarmFolder stores the data folder in which an attempt on a thread's repository begins.
 func (n *Nodes) SetWarmFolder(ctx context.Context, t thread.ID, folder string) error {
 	err := n.threads.Write(ctx, func(tx *sql.Tx, _ time.Time) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO warm_folders (owner, name, folder) VALUES ($1, $2, $3)

@@ -42,7 +42,7 @@ const (
 	lockTime = time.Minute
 )
 
-// connectionName names a node's connections; PostgreSQL keeps 63 bytes. A node's name ends with what tells it from others.
+// connectionName names a node's connections; PostgreSQL keeps 63 bytes. The end of a node's name identifies it.
 func connectionName(node string) string {
 	return strings.TrimSpace("pawl " + node[max(0, len(node)-connectionNameKeeps):])
 }
@@ -122,7 +122,7 @@ type Options struct {
 	Now      func() time.Time // this process's clock
 }
 
-// DB is a pool of connections. It adds to SQL what differs from a file that one process uses.
+// DB is a pool of connections. It implements the store's engine for PostgreSQL.
 type DB struct {
 	*sql.DB
 	// TxOptions are for every transaction.
@@ -208,8 +208,8 @@ func isReadOnly(err error) bool {
 	return ok && answer.Code == "25006" // read_only_sql_transaction
 }
 
-// Failed learns of a failed statement. If PostgreSQL is read-only, it closes idle connections, which may lead to a standby
-// after a failover. No error of PostgreSQL ends the writes.
+// Failed examines a statement's error. If PostgreSQL is read-only, it closes idle connections, which may lead to a standby
+// after a failover. No PostgreSQL error stops all writes.
 func (db *DB) Failed(err error) (hint string, last bool) {
 	if isReadOnly(err) {
 		db.SetMaxIdleConns(-1)

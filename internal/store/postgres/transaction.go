@@ -31,7 +31,7 @@ func (db *DB) Enter(ctx context.Context, tx *sql.Tx, _ int64) (now time.Time, sc
 	return db.clock.read(before, micros), schema, nil
 }
 
-// Serialize orders the transactions of a name.
+// Serialize runs transactions with the same name one after another.
 func (*DB) Serialize(ctx context.Context, tx *sql.Tx, name string) error {
 	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
 	return err
@@ -66,7 +66,7 @@ func (db *DB) readClock(ctx context.Context) error {
 	return nil
 }
 
-// read corrects ahead by the least amount consistent with a reading that was asked for at before.
+// read corrects ahead by the least amount consistent with a reading requested at before.
 func (c *clock) read(before time.Time, micros int64) time.Time {
 	reading, after := time.UnixMicro(micros).UTC(), c.own()
 	least, most := reading.Sub(after), reading.Sub(before)
