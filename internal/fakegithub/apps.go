@@ -181,7 +181,7 @@ func (w apps) RemoveRepo(repo string) error {
 	})
 }
 
-// Suspend pauses a repository's installation: tokens answer 403 and events stop.
+// Suspend pauses a repository's installation: requests with its tokens get 403, and events stop.
 func (w apps) Suspend(repo string) error { return w.pause(repo, "suspend", w.now()) }
 
 func (w apps) Unsuspend(repo string) error { return w.pause(repo, "unsuspend", time.Time{}) }

@@ -23,7 +23,7 @@ func (w repositories) Attach(data []byte) string {
 	return fmt.Sprintf("%s%s%d", w.base, attachments, len(w.attached))
 }
 
-// serveAttachment serves private files only with a rendered text's signature, and refuses credentials like GitHub.
+// serveAttachment serves a file only with the signature from a rendered text. Like GitHub, it refuses credentials.
 func (s *Server) serveAttachment(w http.ResponseWriter, r *http.Request) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *Server) serveAttachment(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.world.attached[n-1])
 }
 
-// bodyHTML renders a text: attachments get signed addresses, other pictures GitHub's proxy.
+// bodyHTML renders a text. Attachments get signed addresses, and other pictures addresses of GitHub's proxy.
 func (w *world) bodyHTML(text string) plain {
 	var b bytes.Buffer
 	if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(markup.WithUnsafe())).Convert([]byte(text), &b); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v4"
 )
 
-// token is an installation token; with user set, a personal access token.
+// token is an installation token. With user set, it is a personal access token or a user's token from a login.
 type token struct {
 	user         *account
 	installation *installation
@@ -24,7 +24,7 @@ type token struct {
 	value        string
 }
 
-// caller makes a request. The zero value is anonymous.
+// caller is the sender of a request. The zero value is anonymous.
 type caller struct {
 	app   *app
 	token *token
@@ -95,8 +95,8 @@ func (w credentials) authenticate(r *http.Request) (caller, *reply) {
 	return caller{app: w.app, token: tok}, nil
 }
 
-// authenticateApp checks a JWT as documented: RS256, issued by the App's id, at most ten minutes ahead. It uses the
-// real time, like client libraries, not the clock of Options.
+// authenticateApp checks a JWT as documented: RS256, issued by the App's id, and expiring within ten minutes. It uses
+// the real time, like client libraries, not the clock of Options.
 func (w credentials) authenticateApp(value string) (caller, *reply) {
 	refuse := func(why string) (caller, *reply) { return caller{}, problem(http.StatusUnauthorized, why) }
 	claims := jwt.MapClaims{}
@@ -225,8 +225,8 @@ func (c *call) forbidden(permission string) *reply {
 	return problem(http.StatusForbidden, "Must have write access to the repository.")
 }
 
-// mayTouch reports whether the caller may act on a thread. Admitted callers may read; to write, an App needs the
-// permission of the thread's kind.
+// mayTouch returns a refusal, or nil if the caller may act on a thread. Admitted callers may read; to write, an App
+// needs the permission for the thread's kind.
 func (c *call) mayTouch(t *thread) *reply {
 	if c.r.Method == http.MethodGet || c.who.token.user != nil || c.has("issues:write") || (t.pull != nil && c.has("pull_requests:write")) {
 		return nil
@@ -234,7 +234,7 @@ func (c *call) mayTouch(t *thread) *reply {
 	return c.forbidden("issues:write")
 }
 
-// mayChange reports whether the caller may change or delete author's text. Apps, writers and authors may.
+// mayChange returns a refusal, or nil if the caller may change author's text. Apps, writers and the author may.
 func (c *call) mayChange(author *account) *reply {
 	tok := c.who.token
 	if tok.user == nil || tok.user.id == author.id || rank(c.repo.role(tok.user)) >= rank("write") {
@@ -325,7 +325,7 @@ func (w people) getUser(c *call) *reply {
 }
 
 // getPermission returns the four old levels in "permission" and the exact one in "role_name". Users without a role
-// get "none", or "read" if the repository is public. For Apps, which GitHub does not document, it returns 404.
+// get "none", even in a public repository. For Apps, which GitHub does not document, it returns 404.
 func (w people) getPermission(c *call) *reply {
 	a, err := w.account(c.r.PathValue("login"))
 	if err != nil || a.kind != "User" {

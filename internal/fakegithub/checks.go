@@ -219,11 +219,11 @@ type CheckResult struct {
 	Conclusion  string
 	Title       string
 	Summary     string
-	Annotations []CheckAnnotation // GitHub takes 50 per request
+	Annotations []CheckAnnotation // GitHub accepts 50 per request
 	Job         *Job              // for the App with the slug github-actions
 }
 
-// CheckAnnotation is a remark at a line. GitHub Actions' own messages have the path ".github".
+// CheckAnnotation is a remark on a line. GitHub Actions' own messages have the path ".github".
 type CheckAnnotation struct {
 	Path    string
 	Line    int

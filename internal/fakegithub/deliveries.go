@@ -162,8 +162,8 @@ func (h *webhooks) Held() []Delivery {
 	return views(h.held)
 }
 
-// Release sends the named deliveries in order, then the other held ones, and stops holding. Repeated GUIDs are sent
-// repeatedly.
+// Release sends the named deliveries in order, then the other held ones, and stops holding. A GUID that is named
+// twice is sent twice.
 func (h *webhooks) Release(guids ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,7 +223,7 @@ const deliveryLife = 3 * 24 * time.Hour
 // maxPayload: "Payloads are capped at 25 MB".
 const maxPayload = 25 << 20
 
-// Lose suppresses the next n events (empty: any), as GitHub does with too large payloads: they are neither sent nor
+// Lose suppresses the next n events (empty: any), as GitHub does with oversized payloads: they are neither sent nor
 // listed.
 func (h *webhooks) Lose(event string, n int) {
 	h.addFault(&deliveryFault{event: event, never: true, left: n})

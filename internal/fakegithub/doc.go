@@ -27,5 +27,5 @@
 //	pulls.go, attachments.go   pull requests, reviews; attached files
 //	checks.go, checkrules.go   check runs, buttons; their limits
 //	jobs.go, runs.go           jobs of GitHub Actions with logs; workflow runs
-//	readers.go                 a maintainer's view, for tests
+//	protection.go, readers.go  branch protection, drafts; a maintainer's view, for tests
 package fakegithub

@@ -1,4 +1,4 @@
 package fakegithub
 
-// GitsStarted is how many git processes the server has started itself.
+// GitsStarted returns how many git processes the server itself has started.
 func (s *Server) GitsStarted() int64 { return s.gits.Load() }

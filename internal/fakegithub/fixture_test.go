@@ -110,7 +110,7 @@ func (h *house) installationToken() string {
 	return token.GetToken()
 }
 
-// settled waits for all deliveries and returns what arrived of one event.
+// settled waits for all deliveries and returns those of one event; an empty event means all.
 func (h *house) settled(event string) []hook {
 	h.t.Helper()
 	must(h.t, h.WaitDelivered(h.ctx))
@@ -194,8 +194,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantStatus checks that a go-github call was refused with this status and a
-// message that contains text.
+// wantStatus checks that a go-github call was refused with this status and a message that contains text.
 func wantStatus(t *testing.T, err error, status int, text string) {
 	t.Helper()
 	var got *http.Response

@@ -21,7 +21,7 @@ import (
 // read directly.
 type bare struct {
 	dir     string
-	home    string        // empty: excludes users' git config
+	home    string        // has no git config, so that no user's config applies
 	started *atomic.Int64 // number of git processes, without their children
 
 	mu      sync.Mutex // guards the fields below
@@ -216,7 +216,7 @@ type gitCommit struct {
 	changes             string // lines like "A\tname"; empty for a merge
 }
 
-// files lists the files that the commit changed with one of the status letters in ways.
+// files lists the changed files whose status letter is in ways.
 func (c gitCommit) files(ways string) []string {
 	names := []string{}
 	for line := range strings.Lines(c.changes) {

@@ -188,7 +188,7 @@ func TestPullRequestStartsFewGitProcesses(t *testing.T) {
 	}
 }
 
-// Version 2 is answered here, the older ones by git itself.
+// The fake answers version 2 itself; git answers older versions.
 func TestEveryProtocolVersionListsTheSameRefs(t *testing.T) {
 	h := newHouse(t)
 	h.opened()

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// maxPack limits a git request's body.
+// maxPack limits a git request's body in bytes.
 const maxPack = 256 << 20
 
 type gitCall struct {
@@ -232,7 +232,7 @@ func (b *bare) listRefs(asked []string) ([]string, error) {
 	return lines, nil
 }
 
-// peeled returns an annotated tag's object.
+// peeled returns the ls-refs attribute with an annotated tag's object, or an empty string.
 func (b *bare) peeled(tag, sha string) string {
 	of, err := b.object(tag + "^{}")
 	if err != nil || of.sha == sha {
@@ -272,7 +272,6 @@ type gitWriter struct {
 	status int
 }
 
-// WriteHeader records the status.
 func (w *gitWriter) WriteHeader(status int) {
 	w.status = status
 	if !w.mute {
@@ -280,7 +279,6 @@ func (w *gitWriter) WriteHeader(status int) {
 	}
 }
 
-// Write passes the body on unless muted.
 func (w *gitWriter) Write(b []byte) (int, error) {
 	if w.mute {
 		return len(b), nil

@@ -218,7 +218,7 @@ func cursor(s string) int {
 	return n
 }
 
-// graphSaid is a comment, a review or a remark on a line.
+// graphSaid is a comment, a review or a review comment.
 type graphSaid struct {
 	ID                graphql.ID
 	FullDatabaseID    *plain
@@ -295,7 +295,7 @@ func (t *graphThread) review(first *reviewComment) *graphReview {
 	return v
 }
 
-// hunk matches the old side of a hunk's head in a diff without context.
+// hunk matches the old side of a hunk header in a diff without context.
 var hunk = regexp.MustCompile(`(?m)^@@ -(\d+)(?:,(\d+))? `)
 
 func (t *graphThread) outdated(c *reviewComment) bool {

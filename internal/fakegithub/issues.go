@@ -68,7 +68,7 @@ func (w issues) createIssue(c *call) *reply {
 	return created(w.renderIssue(c.repo, w.addIssue(c.repo, c.who.account(), c.who.via(), *want.Title, want.Body, want.Labels)))
 }
 
-// updateIssue changes only the texts.
+// updateIssue changes only the title and the body.
 func (w issues) updateIssue(c *call, t *thread) *reply {
 	var want struct {
 		Title *string `json:"title"`

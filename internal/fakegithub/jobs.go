@@ -9,7 +9,7 @@ import (
 
 const jobLogs = "/job-logs/"
 
-// Job is GitHub Actions' data of a check run; the ids are equal.
+// Job is the GitHub Actions job behind a check run. Both have the same id.
 type Job struct {
 	Steps []JobStep
 	Log   string // each line begins with its time

@@ -167,7 +167,7 @@ const (
 	onTheWay = time.Second
 )
 
-// LimitChecker checks one caller's requests against all documented limits by the given times.
+// LimitChecker checks one caller's requests against all documented limits. It uses the times it is given.
 type LimitChecker struct {
 	atOnce  int
 	points  []spent // of the last minute

@@ -10,8 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// submits sends a manifest as a browser does and returns the code and the state
-// of GitHub's redirect.
+// submits sends a manifest as a browser does, and returns GitHub's status and redirect.
 func submits(t *testing.T, gh *fakegithub.Server, path, manifest string) (status int, back *url.URL) {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

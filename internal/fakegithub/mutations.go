@@ -107,7 +107,7 @@ func (q *graphQuery) AddReaction(args struct {
 	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.SubjectID))
 }
 
-// denied is the error that GitHub returns for a change that the token may not make, although it may see the node.
+// denied is GitHub's error if a token may see a node but not change it.
 type denied string
 
 func (d denied) Error() string              { return string(d) }

@@ -29,7 +29,7 @@ func (w pulls) RequireChecks(repo, branch string, contexts ...string) error {
 	return err
 }
 
-// AddRule adds a ruleset with a rule of a type, without parameters.
+// AddRule adds a ruleset with one rule of the given type, without parameters.
 func (w pulls) AddRule(repo, branch, kind string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -53,7 +53,7 @@ func (r *repository) required(branch string) []string {
 	return all
 }
 
-// SetStatus sets a commit status, whose webhook Pawl does not get. state is success, pending, failure or error.
+// SetStatus sets a commit status without sending a webhook. state is success, pending, failure or error.
 func (w pulls) SetStatus(repo, sha, context, state string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -82,7 +82,7 @@ func (run *checkRun) passed() bool {
 	return slices.Contains([]string{"success", "neutral", "skipped"}, run.conclusion)
 }
 
-// unstable reports whether any status or newest check run of a commit has not passed, also one that is not required
+// unstable reports whether any status or newest check run of a commit has not passed, required or not
 // (GraphQL, MergeStateStatus: "Mergeable with non-passing commit status").
 func (r *repository) unstable(sha string) bool {
 	for _, state := range r.statuses[sha] {
@@ -104,7 +104,7 @@ func (r *repository) unstable(sha string) bool {
 	return false
 }
 
-// KeepComputing has GitHub compute a pull request's mergeability without end, or ends that.
+// KeepComputing keeps a pull request's mergeability unknown while on is true, as if GitHub never finished computing it.
 func (w pulls) KeepComputing(repo string, number int, on bool) error {
 	defer w.act()()
 	r, err := w.repo(repo)

@@ -101,7 +101,7 @@ func (w pulls) RequireUpToDate(repo string) error {
 	return err
 }
 
-// replyToReviewComment answers a thread's first remark: "Replies to replies are not supported".
+// replyToReviewComment replies to a thread's first comment: "Replies to replies are not supported".
 func (w pulls) replyToReviewComment(c *call, t *thread) *reply {
 	var want struct {
 		Body string `json:"body"`
@@ -367,13 +367,13 @@ func (w pulls) Dismiss(repo string, number int, as string, id int64) error {
 	})
 }
 
-// ReviewComment remarks on a line of the new side. Like GitHub, it also creates a review (state COMMENTED, no text),
+// ReviewComment comments on a line of the new side. Like GitHub, it also creates a review (state COMMENTED, no text),
 // so it sends two events (reported by consumers).
 func (w pulls) ReviewComment(ctx context.Context, repo string, number int, as, file string, line int, body string) (id int64, err error) {
 	return w.ReviewCommentOn(ctx, repo, number, as, "", file, line, body)
 }
 
-// ReviewCommentOn remarks on a line in a commit; empty means the head.
+// ReviewCommentOn comments on a line in a commit; empty means the head.
 func (w pulls) ReviewCommentOn(ctx context.Context, repo string, number int, as, commit, file string, line int, body string) (id int64, err error) {
 	err = w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		if t.pull == nil {

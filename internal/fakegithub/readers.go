@@ -99,9 +99,9 @@ func (w readers) Comments(repo string, number int) []Comment {
 	})
 }
 
-// Remark is a remark on a line, or an answer to one.
+// Remark is a review comment, or a reply to one.
 type Remark struct {
-	ID, Answers  int64 // Answers is the thread's first remark; zero for the first
+	ID, Answers  int64 // Answers is the id of the thread's first remark; zero for the first
 	Author, Body string
 	Resolved     bool
 }

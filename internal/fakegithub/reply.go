@@ -94,8 +94,8 @@ func (rep *reply) write(w http.ResponseWriter) {
 	w.Write(body)
 }
 
-// page selects a page by per_page (30, at most 100) and page, and adds the Link header. wrap makes the body from the
-// page and the total.
+// page selects a page by per_page (default 30, at most 100) and page, and adds the Link header. wrap makes the body from
+// the page and the total.
 func page[T any](c *call, list []T, render func(T) obj, wrap func([]obj, int) any) *reply {
 	size := clamp(c.query("per_page", "30"), 30, 100)
 	number := clamp(c.query("page", "1"), 1, 1<<30)

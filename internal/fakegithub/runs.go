@@ -97,7 +97,7 @@ func (w checks) StartCheckRun(repo, appSlug, sha, name string) error {
 	return nil
 }
 
-// getContents returns a file at a commit. For other objects it omits the content.
+// getContents returns a file at a commit. A symbolic link has no content, and a directory lists nothing.
 func (w pulls) getContents(c *call) *reply {
 	path := c.r.PathValue("path")
 	sha, known := c.resolve(cmp.Or(c.r.URL.Query().Get("ref"), c.repo.defaultBranch))

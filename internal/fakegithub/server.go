@@ -152,7 +152,7 @@ func (w *world) PrivateKeyPEM() []byte {
 // appKey is shared by all servers of a process: generating a key is slow.
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// Changed is closed after the next request, push, delivery or act of a user.
+// Changed returns a channel that is closed after the next request, push, delivery or act of a user.
 func (s *Server) Changed() <-chan struct{} { return s.world.changed.next() }
 
 // Await returns when cond holds. It checks after every request, push, delivery and act of a user.

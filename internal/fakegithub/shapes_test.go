@@ -47,7 +47,7 @@ func readShapes(t *testing.T) shapes {
 	return all
 }
 
-// check reports why a value is not of a kind.
+// check returns why a value is not of the given kind, or nil.
 func (all shapes) check(path string, v any, kind string) []string {
 	var first []string
 	for _, one := range alternatives(kind) {

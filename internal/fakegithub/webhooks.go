@@ -241,7 +241,7 @@ func (w *world) emit(event string, r *repository, sender *account, fields ...obj
 	w.webhooks.add(newDelivery(event, payload, in.id, r.id))
 }
 
-// addProperties adds custom_properties, which webhooks' repositories have, unlike REST lists.
+// addProperties adds custom_properties to repositories. Webhooks have them, and REST lists do not.
 func addProperties(payload obj) {
 	payload["repository"].(obj)["custom_properties"] = obj{}
 	if pull, ok := payload["pull_request"].(obj); ok {

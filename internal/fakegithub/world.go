@@ -98,7 +98,7 @@ type repository struct {
 	upToDate      bool                         // a rule: pull requests must contain their base
 	protected     map[string]*protection       // by branch
 	rulesets      map[string][]string          // required status checks by branch
-	rules         map[string][]string          // types of other rules of rulesets by branch
+	rules         map[string][]string          // types of other ruleset rules by branch
 	statuses      map[string]map[string]string // states of commit statuses by commit and context
 	git           *bare
 	pushing       sync.Mutex        // taken before world.mu: one push at a time
@@ -120,7 +120,7 @@ type thread struct {
 	author    *account
 	via       *app
 	state     string // open or closed
-	reason    string // state_reason of a closed issue
+	reason    string // state_reason of an issue
 	created   time.Time
 	updated   time.Time
 	closed    time.Time
@@ -176,7 +176,7 @@ type review struct {
 	id        int64
 	author    *account
 	body      string
-	state     string // APPROVED, CHANGES_REQUESTED or COMMENTED
+	state     string // APPROVED, CHANGES_REQUESTED, COMMENTED or DISMISSED
 	reactions []reaction
 	commit    string
 	submitted time.Time
@@ -189,7 +189,7 @@ type reviewComment struct {
 	line     int
 	hunk     string
 	commit   string
-	answers  int64 // the thread's first remark; zero in that remark itself
+	answers  int64 // the thread's first comment; zero for that comment itself
 	resolved bool
 }
 

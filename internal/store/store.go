@@ -18,8 +18,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Queue receives the work that a committed transaction left for this process. It must not block; refused work stays due in its
-// row.
+// Queue receives the work that a committed transaction left for this process. It must not block; refused work stays due
+// in its row.
 type Queue interface {
 	// Committed reports whether threads became due, and this process's deliveries.
 	Committed(threads bool, deliveries []thread.Delivery)

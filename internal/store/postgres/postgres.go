@@ -208,8 +208,8 @@ func isReadOnly(err error) bool {
 	return ok && answer.Code == "25006" // read_only_sql_transaction
 }
 
-// Failed examines a statement's error. If PostgreSQL is read-only, it closes idle connections, which may lead to a standby
-// after a failover. No PostgreSQL error stops all writes.
+// Failed examines a statement's error. If PostgreSQL is read-only, Failed closes idle connections, which may lead to a
+// standby after a failover. No PostgreSQL error stops all writes.
 func (db *DB) Failed(err error) (hint string, last bool) {
 	if isReadOnly(err) {
 		db.SetMaxIdleConns(-1)
