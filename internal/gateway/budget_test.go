@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// TestConcurrentCallsStayWithinTheBudget sends as many concurrent calls as an agent may have. Each call alone
+// TestConcurrentCallsStayWithinTheBudget sends almost as many concurrent calls as an agent may make. Each call alone
 // uses twice the budget.
 func TestConcurrentCallsStayWithinTheBudget(t *testing.T) {
 	for name, set := range map[string]func(*Grant){
@@ -104,7 +104,7 @@ func TestOnlyStartedAnswersAreCounted(t *testing.T) {
 				}
 			}()
 			if resp, err := http.DefaultClient.Do(request); err == nil {
-				io.ReadFull(resp.Body, make([]byte, 1)) // so the gateway has read the word
+				io.ReadFull(resp.Body, make([]byte, 1)) // so that the gateway has read the word
 				cancel()
 				resp.Body.Close()
 			}
@@ -115,7 +115,7 @@ func TestOnlyStartedAnswersAreCounted(t *testing.T) {
 	}
 }
 
-// The streams end in the middle of a tool call.
+// The streams end within a tool call or encrypted reasoning.
 func TestBrokenStreamCountsToolArguments(t *testing.T) {
 	long := strings.Repeat("y", 4000)
 	for name, c := range map[string]struct {
@@ -133,7 +133,7 @@ func TestBrokenStreamCountsToolArguments(t *testing.T) {
 	} {
 		p := newProvider(t, sse(c.event))
 		s := open(t, c.protocol, p.URL, nil)
-		_, _ = s.tries(t, c.path, `{"model":"m","stream":true}`) // it breaks off
+		_, _ = s.tries(t, c.path, `{"model":"m","stream":true}`) // the stream breaks off
 		if u := s.settled(); u.Output < 1000 || u.Output > 1010 {
 			t.Errorf("%s: %+v", name, u)
 		}

@@ -142,7 +142,7 @@ func TestTokenIsValidOnItsListenerOnly(t *testing.T) {
 	}
 }
 
-// The listener cannot be reached by the machine's other addresses.
+// The listener cannot be reached at the machine's other addresses.
 func TestListenerIsLocal(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)
@@ -297,7 +297,7 @@ func TestAttemptCannotTakeAllConnections(t *testing.T) {
 			statuses <- resp.StatusCode
 		}()
 	}
-	if got := <-statuses; got != 429 { // all others are in use
+	if got := <-statuses; got != 429 { // all other slots are in use
 		t.Errorf("one call above the limit: %d", got)
 	}
 	close(hold)

@@ -25,7 +25,7 @@ import (
 
 var everyPair = flag.Bool("every", false, "have every CLI meet every behaviour of a hostile provider, and not one CLI each")
 
-// hostileCLI is a CLI and the protocol of its provider.
+// hostileCLI is a CLI and its provider's protocol.
 type hostileCLI struct{ kind, protocol, wire, model string }
 
 var hostileCLIs = []hostileCLI{
@@ -33,7 +33,7 @@ var hostileCLIs = []hostileCLI{
 	{"opencode", OpenAI, "chat", "mock-model"}, {"qwen", OpenAI, "chat", "mock-model"},
 }
 
-// installed returns the CLI's folder, or skips the test.
+// installed returns the folder of the CLIs' executables, or skips the test.
 func (c hostileCLI) installed(t *testing.T) (bin string) {
 	t.Helper()
 	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
@@ -56,15 +56,15 @@ func TestEveryCLISurvivesAHostileProvider(t *testing.T) {
 }
 
 const (
-	// seldom limits OpenCode to each n-th behaviour: its start costs five times the processor time of other CLIs,
-	// and Qwen Code uses the same protocol.
+	// seldom limits OpenCode to every ninth behaviour: it starts with five times the processor time of other CLIs, and
+	// Qwen Code uses the same protocol.
 	seldom = 9
 	// hostileAnswers limits the hostile answers. Then the provider sends a good one, so that endless callers end.
 	hostileAnswers = 12
-	// hostileCalls limits a run's calls: a CLI retries at most three times if it has a setting for that, and has
+	// hostileCalls limits a run's calls: a CLI retries at most three times if it has a setting for that, and sends
 	// side requests.
 	hostileCalls = 40
-	// hostileTime limits a run after its first call, which may take minutes on a busy machine.
+	// hostileTime limits a run after its first call, hostileStart the whole run: a busy machine takes minutes to start.
 	hostileTime, hostileStart = 40 * time.Second, 5 * time.Minute
 )
 
@@ -90,7 +90,7 @@ func TestRealAgentsSurviveAHostileProvider(t *testing.T) {
 	}
 }
 
-// turn returns the CLI for a behaviour.
+// turn returns the index of the CLI for a behaviour.
 func turn(behaviour int) (cli int) {
 	openCode := slices.IndexFunc(hostileCLIs, func(c hostileCLI) bool { return c.kind == "opencode" })
 	if behaviour%seldom == seldom-1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestRealAgentsEndWhenTheGatewayRefuses shows the installed CLIs each refusal of the gateway. They must give up
+// TestRealAgentsEndWhenTheGatewayRefuses sends the installed CLIs each refusal of the gateway. They must give up
 // instead of retrying. Tests in cmd/pawl cover runs without refusals.
 func TestRealAgentsEndWhenTheGatewayRefuses(t *testing.T) {
 	p, err := fakeprovider.Start(fakeprovider.Options{Key: testKey})
@@ -28,7 +28,7 @@ func TestRealAgentsEndWhenTheGatewayRefuses(t *testing.T) {
 	closed := func(l policy.Limit) func(*Grant) {
 		return func(g *Grant) { g.Limited = func(context.Context) (policy.Limit, bool) { return l, true } }
 	}
-	const mostRefused = 4 // refused calls
+	const mostRefused = 4
 	cases := map[string]func(*Grant){
 		"budget":        func(g *Grant) { g.MaxTokens = 1 },
 		"limit":         closed(policy.Limit{Kind: policy.UsageLimit, Message: "the plan is used up", ResetsAt: testNow().Add(time.Hour)}),

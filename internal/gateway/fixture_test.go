@@ -20,7 +20,7 @@ import (
 
 const testKey = "sk-provider-SECRET-0123456789abcdef"
 
-// net/http waits half a second in closeWriteAndWait after it has refused a too large body.
+// net/http waits half a second in closeWriteAndWait after it has refused an oversized body.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }

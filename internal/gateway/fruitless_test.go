@@ -54,7 +54,7 @@ func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 		for _, tc := range []struct {
 			what          string
 			first, second http.HandlerFunc
-			most          int // of prose, after which an answer is tried again; 0 for never
+			most          int // NoAnswerBytes; 0 disables second tries
 			same          bool
 			want          int32
 		}{
@@ -86,7 +86,7 @@ func TestEmptyStreamsAreRecognisedInEachProtocol(t *testing.T) {
 				}
 				s.post(t, w.path, request)
 			}
-			if s.settled(); min(reports.Load(), 1) != tc.want { // reports about answers and about requests
+			if s.settled(); min(reports.Load(), 1) != tc.want {
 				t.Errorf("%s: %s: reported %d times, want %d", name, tc.what, reports.Load(), tc.want)
 			}
 		}

@@ -104,7 +104,7 @@ func TestEveryKnownHostedToolIsRemoved(t *testing.T) {
 	for _, c := range []struct {
 		protocol, path, own string
 		hosted, local       []string
-		refused             string // fields, each with its value, that make a request refused
+		refused             string // fields and values for which a request is refused
 	}{
 		{OpenAI, "/v1/responses", own,
 			append(types(`web_search web_search_2025_08_26 web_search_preview web_search_preview_2025_03_11 file_search code_interpreter computer computer_use_preview
@@ -222,7 +222,7 @@ func TestUnknownToolsAreRemoved(t *testing.T) {
 			7`, "\n") {
 			tool = strings.TrimSpace(tool)
 			if c.name != Gemini && tool == `{"quantumSearch":{}}` {
-				continue // their tools have types
+				continue // tools of other protocols have types
 			}
 			p := newProvider(t, plain(200, `{}`))
 			s := open(t, c.name, p.URL, nil)
@@ -239,7 +239,7 @@ func TestUnknownToolsAreRemoved(t *testing.T) {
 	}
 }
 
-// Unknown fields request what is denied.
+// The unknown fields request something that is denied.
 func TestUnknownFieldsAreRefusedByRule(t *testing.T) {
 	const (
 		hosted = "tools that the provider runs itself"

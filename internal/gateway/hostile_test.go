@@ -23,7 +23,7 @@ type behaviour struct {
 	last   policy.Ending
 	limit  policy.Ending
 	in     time.Duration // time until the reset; zero if unknown
-	spoke  bool          // a model did it
+	spoke  bool          // a model answered
 }
 
 func behaviours() map[string]behaviour {

@@ -61,8 +61,8 @@ var figure = regexp.MustCompile(`((?:_tokens|TokenCount)":)\d+`)
 type lie struct {
 	answer func(stream string) string
 	last   policy.Ending
-	spoke  bool // a model did
-	// guessed means that use is estimated, since the provider's figures are impossible
+	spoke  bool // a model answered
+	// guessed means that usage is estimated, since the provider's figures are impossible
 	guessed bool
 }
 
@@ -163,7 +163,7 @@ func TestLyingProviderIsHandled(t *testing.T) {
 					if err != nil { // the connection is lost for the agent, too
 						resp = &http.Response{StatusCode: 200, Body: http.NoBody}
 					}
-					body, _ := io.ReadAll(resp.Body) // some break off
+					body, _ := io.ReadAll(resp.Body) // some answers break off
 					resp.Body.Close()
 					u := s.settled()
 					if resp.StatusCode != 200 && !strings.Contains(string(body), "the provider cannot be reached: ") || len(resp.Trailer) > 0 || resp.Header.Get("Set-Cookie") != "" {

@@ -138,7 +138,7 @@ func TestBudgetRefusalIsFinalForCLIs(t *testing.T) {
 			s := open(t, c.protocol, p.URL, func(g *Grant) {
 				if g.MaxTokens = 100; money {
 					g.MaxTokens, g.MaxCostUSD = 0, 0.0001
-					g.Provider.Prices = []config.Price{{Model: "other", Input: 1, Output: 1}} // the model itself is not limited
+					g.Provider.Prices = []config.Price{{Model: "other", Input: 1, Output: 1}} // the model itself has no price
 				}
 			})
 			if resp, body := s.post(t, c.path, `{"model":"m"}`); resp.StatusCode != 200 {

@@ -79,7 +79,7 @@ func TestSentLargeBodiesReleaseTheirSlots(t *testing.T) {
 	}
 }
 
-// One attempt sends two endless bodies while another sends its own.
+// One attempt sends several endless bodies while another sends its own.
 func TestAttemptHasOneLargeBodySlot(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, nil)

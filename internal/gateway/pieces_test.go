@@ -139,7 +139,7 @@ func TestInvalidJSONIsNotRead(t *testing.T) {
 
 func FuzzFields(f *testing.F) {
 	f.Add(`{"a":[{"b":"\\\""}],"c":null}`)
-	f.Add(`{"tools":0,"\u0074oo\u006Cs":[1],"y":["\u0074ools-"]}`) // the last of one name counts
+	f.Add(`{"tools":0,"\u0074oo\u006Cs":[1],"y":["\u0074ools-"]}`) // the last of equal names counts
 	f.Fuzz(func(t *testing.T, text string) {
 		e, ok := parsed(text)
 		if ok != json.Valid([]byte(text)) {

@@ -51,7 +51,7 @@ func relayTo(t *testing.T, p config.Provider) (onNode config.Provider, transport
 	return onNode, server.Client().Transport
 }
 
-// openOverRelay is open with a session on a node without the key.
+// openOverRelay is like open, but the session is on a node without the key.
 func openOverRelay(t *testing.T, protocol, base string, change func(*Grant)) *stand {
 	t.Helper()
 	if protocol == OpenAI {
@@ -100,7 +100,7 @@ func TestNodesCallsGetTheKeyAtTheGateway(t *testing.T) {
 	}
 }
 
-// The node counts tokens, reads usage windows and masks, as with a key of its own.
+// The node counts tokens, reads usage windows and masks secrets, as with a key of its own.
 func TestNodeReadsAnswersOfTheGateway(t *testing.T) {
 	answer := `{"type":"message","role":"assistant","content":[{"type":"text","text":"` + testKey + nodeToken + `"}],"stop_reason":"end_turn","usage":{"input_tokens":7,"output_tokens":3}}`
 	p := newProvider(t,

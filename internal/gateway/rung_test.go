@@ -46,7 +46,7 @@ func wires() map[string]wire {
 	}
 }
 
-// The usage that every scripted answer ends with.
+// Every scripted answer reports this usage.
 const scriptInput, scriptOutput = 100, 20
 
 func withNoAnswer(most int) func(*Grant) {
@@ -199,7 +199,7 @@ func TestLowConfidenceEndsTheAttempt(t *testing.T) {
 	asks := map[string]string{"chat": `"logprobs":true`, "responses": `"include":["message.output_text.logprobs"]`, "gemini": `"generationConfig":{"responseLogprobs":true}`}
 	for name, event := range streams {
 		for what, c := range map[string]struct {
-			sure float64 // of all tokens, by their logarithm
+			sure float64 // log-probability of each token
 			n    int
 			want int32
 		}{"not sure": {-3, 100, 1}, "sure": {-0.1, 100, 0}, "not sure of a few words": {-3, 60, 0}, "nonsense": {7, 100, 0}} {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// in splits a text into deltas of at most ten bytes.
+// in splits a text into deltas of about ten bytes.
 func in(text string) []string {
 	var parts []string
 	for text != "" {
@@ -147,7 +147,7 @@ func checkResponses(events []string) (h reply, err error) {
 	return h, nil
 }
 
-// wholeText returns a finished item's text.
+// wholeText appends a finished item's text to h. Reasoning must have a signature.
 func wholeText(item map[string]any, h *reply) error {
 	list, to := item["content"], &h.text
 	if item["type"] == "reasoning" {
