@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// benchStore is a SQLite store. lab/bench measures the built program.
+// benchStore opens a SQLite store. lab/bench measures the built program.
 func benchStore(b *testing.B) *store.Store {
 	b.Helper()
 	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
@@ -27,7 +27,7 @@ func benchStore(b *testing.B) *store.Store {
 	return s
 }
 
-// payload is a comment of 14 KB as GitHub sends one.
+// payload is a comment of 14 KB, as GitHub sends it.
 func payload(b *testing.B) []byte {
 	b.Helper()
 	words := must(os.ReadFile("testdata/payload.json"))(b)
@@ -39,7 +39,7 @@ func payload(b *testing.B) []byte {
 		"https://github.example.com/api/v3", "You are totally right!", text.String()).Replace(string(words)))
 }
 
-// report adds the 99th percentile of the waits, and the rate.
+// report adds the waits' 99th percentile and median, and the rate.
 func report(b *testing.B, took []time.Duration, elapsed time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
@@ -47,8 +47,7 @@ func report(b *testing.B, took []time.Duration, elapsed time.Duration) {
 	b.ReportMetric(float64(len(took))/elapsed.Seconds(), "per-s")
 }
 
-// BenchmarkReceive stores deliveries of 64 concurrent callers as fast as they
-// are answered.
+// BenchmarkReceive stores deliveries from 64 concurrent callers, each as fast as it is answered.
 func BenchmarkReceive(b *testing.B) {
 	s := benchStore(b)
 	body := payload(b)

@@ -28,7 +28,7 @@ func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 		{-time.Minute, time.Second},
 	} {
 		check(t, s.PostponeDelivery(ctx, "g", "GitHub's limit", c.Now().Add(q.until)))
-		if c.Advance(q.due / 2); q.until > 0 && given() { // PostgreSQL's clock continues meanwhile
+		if c.Advance(q.due / 2); q.until > 0 && given() {
 			t.Errorf("until %s: it was dispatched before %s", q.until, q.due)
 		}
 		c.Advance(q.due/2 + time.Second)
@@ -97,7 +97,7 @@ func threadsWithCommandsAreClaimedFirst(t *testing.T, dsn string) {
 	wake(5, remark("ada", "User", policy.FromComment))
 	wake(3, stop) // thread 3 was already due
 	claim(3, 5, 1)
-	wake(3, remark("review[bot]", "Bot", policy.FromReview)) // a command makes one step urgent
+	wake(3, remark("review[bot]", "Bot", policy.FromReview)) // a command makes only one step urgent
 	claim(2, 4, 3)
 }
 

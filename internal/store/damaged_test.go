@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// What an attempt reports at its end replaces a damaged row only if it says how the account stands now.
+// An attempt's final report replaces a damaged row only if the report shows the account's current state.
 func damagedStateIsReadAndReplaced(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	l := must(s.Acquire(t.Context(), thread.ID{Owner: "octo", Name: "cat", Number: 1}, "a"))(t)
@@ -32,7 +32,7 @@ func damagedStateIsReadAndReplaced(t *testing.T, dsn string) {
 	}
 }
 
-// A new loop keeps a damaged cooldown, and a user's command ends it.
+// A new loop does not end a damaged cooldown; a user's command does.
 func damagedCooldownLastsUntilACommand(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	l := must(s.Acquire(t.Context(), thread.ID{Owner: "octo", Name: "cat", Number: 1}, "a"))(t)

@@ -183,7 +183,7 @@ func (r *recorder) take() (wakes int, deliveries []string) {
 	return wakes, deliveries
 }
 
-// wantWakes compares the number of wake-ups since the last take.
+// wantWakes checks the number of wake-ups since the last take.
 func wantWakes(t *testing.T, r *recorder, want int) {
 	t.Helper()
 	if got, _ := r.take(); got != want {
@@ -191,7 +191,7 @@ func wantWakes(t *testing.T, r *recorder, want int) {
 	}
 }
 
-// wantDue compares the numbers of the threads that a claim would find now.
+// wantDue checks which threads, by number, a claim would find now.
 func wantDue(t *testing.T, s *store.Store, want ...int) {
 	t.Helper()
 	if diff := cmp.Diff(want, must(s.Due(t.Context()))(t)); diff != "" {
@@ -205,7 +205,7 @@ func claimed(t *testing.T, s *store.Store) int {
 	return len(must(s.ClaimDeliveries(t.Context(), 1000))(t))
 }
 
-// open opens a store with a recorder and a clock; the test closes it.
+// open opens a store with a recorder and a clock, and closes it after the test.
 func open(t testing.TB, dsn string) (*store.Store, *recorder, *clock) {
 	t.Helper()
 	c := newClock()
@@ -222,7 +222,7 @@ func open(t testing.TB, dsn string) (*store.Store, *recorder, *clock) {
 	return s, r, c
 }
 
-// ownClock gives a PostgreSQL database the test's clock: the schema test is found before PostgreSQL's own functions.
+// ownClock gives a PostgreSQL database the test's clock: schema test precedes pg_catalog in the search path.
 func ownClock(t testing.TB, dsn string, c *clock) {
 	t.Helper()
 	db := rawDB(t, dsn)

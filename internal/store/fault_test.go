@@ -30,7 +30,7 @@ func receive(ctx context.Context, s *store.Store, guid string, n int) error {
 	return err
 }
 
-// wantCode wants a SQLite error with a primary code that is not fatal.
+// wantCode checks for a SQLite error with this primary code, and that the error is not fatal.
 func wantCode(t *testing.T, s *store.Store, err error, code int) {
 	t.Helper()
 	if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != code {
@@ -43,7 +43,7 @@ func wantCode(t *testing.T, s *store.Store, err error, code int) {
 	}
 }
 
-// works wants every acknowledged delivery to be stored, and the store to accept more.
+// works checks that every acknowledged delivery is stored, and that the store accepts more.
 func works(t *testing.T, s *store.Store, answered ...string) {
 	t.Helper()
 	check(t, receive(t.Context(), s, fmt.Sprint("after", time.Now().UnixNano()), 10))
@@ -225,7 +225,7 @@ func TestRemovedFileEndsAllWrites(t *testing.T) {
 	}
 }
 
-// wantFatal wants a fatal error after which every write fails.
+// wantFatal checks for a fatal error after which every write fails.
 func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) {

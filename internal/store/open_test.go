@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// wantRefusal opens the database and wants an error that contains all the words.
+// wantRefusal checks that opening the database fails with an error that contains all the words.
 func wantRefusal(t *testing.T, dsn string, words ...string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), dsn, store.Options{})
@@ -202,7 +202,7 @@ func TestReadOnlyFileIsRefused(t *testing.T) {
 		wantRefusal(t, "sqlite:"+path, "write access")
 		return
 	}
-	// Root may write any file, so one locked OS thread drops that right. It ends afterwards.
+	// Root may write any file, so one locked OS thread drops that right and ends afterwards.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -13,7 +13,7 @@ import (
 type postgres struct {
 	*postgrestest.Server
 
-	template string // a database with Pawl's tables; none yet when empty
+	template string // the name of a database with Pawl's tables; empty before the first use
 }
 
 func startPostgres(t *testing.T) *postgres {

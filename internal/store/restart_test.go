@@ -10,7 +10,7 @@ import (
 )
 
 // acknowledgedWritesSurviveARestart kills PostgreSQL under load and restarts it. Calls fail meanwhile and then succeed,
-// and every acknowledged write is stored. The database's own default, synchronous_commit off, would lose commits.
+// and every acknowledged write is stored. The database's default here, synchronous_commit off, would lose commits.
 func acknowledgedWritesSurviveARestart(t *testing.T, server *postgres) {
 	dsn := server.newDatabase(t)
 	must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET synchronous_commit = off"))(t)
