@@ -34,7 +34,7 @@ const (
 	// patience is how long a node may be absent before it counts as dead. A live one that lost its connection connects
 	// again within a second. Our choice.
 	patience = 2 * time.Second
-	// outage is how long after its own absence a node counts no other as dead: the database may have restarted, and
+	// outage is how long after its own absence a node counts no other as dead. The database may have restarted, and
 	// not all nodes reach it at once. Our choice.
 	outage = 15 * time.Second
 )
@@ -74,7 +74,7 @@ type watch struct {
 	outage time.Time
 }
 
-// dead returns the nodes that were absent throughout patience.
+// dead returns the nodes that were absent for at least patience, or nil during an outage.
 func (w *watch) dead(absent []string, now time.Time) (names []string) {
 	if slices.Contains(absent, w.self) {
 		w.outage = now

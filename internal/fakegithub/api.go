@@ -262,7 +262,7 @@ func (s *Server) dispatch(c *call, rt route) *reply {
 	return rt.handle(c)
 }
 
-// moved redirects a former name to the address by id: 301 for reads, else 307.
+// moved redirects a former name to the address with the repository's id: 301 for reads, else 307.
 func (s *Server) moved(c *call) *reply {
 	target := fmt.Sprintf("%srepositories/%d", s.APIURL(), c.repo.id)
 	if parts := strings.SplitN(c.r.URL.EscapedPath(), "/", 5); len(parts) == 5 { // "", repos, owner, repo, rest
@@ -295,7 +295,7 @@ func (c *call) decode(into any) *reply {
 	return nil
 }
 
-// jsonKind returns GitHub's name of a type.
+// jsonKind returns GitHub's name for a type.
 func jsonKind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

@@ -110,7 +110,7 @@ func (h *house) installationToken() string {
 	return token.GetToken()
 }
 
-// settled waits for all deliveries and returns those of one event; an empty event means all.
+// settled waits for all deliveries and returns one event's; an empty event means all.
 func (h *house) settled(event string) []hook {
 	h.t.Helper()
 	must(h.t, h.WaitDelivered(h.ctx))

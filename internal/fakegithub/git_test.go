@@ -182,7 +182,7 @@ func TestPullRequestStartsFewGitProcesses(t *testing.T) {
 			t.Fatalf("x is %q", text)
 		}
 	}
-	// One each to make the repository, to clone and to read files; three for the push and two to compare with main.
+	// One each to make the repository, clone it and read files. Three for the push, and two to compare with main.
 	if n := h.GitsStarted(); n > 8 {
 		t.Errorf("the fake started git %d times, want at most 8", n)
 	}

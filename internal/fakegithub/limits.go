@@ -76,8 +76,8 @@ type limitChecks struct {
 }
 
 // Strict checks every installation's REST requests against GitHub's secondary limits: 100 at once, 900 points a
-// minute, 80 content writes a minute and 500 an hour, and no request during a required wait. A caller that breaks one
-// gets 403 from then on; the request is listed in Violations.
+// minute, 80 content writes a minute and 500 an hour. During a required wait it allows no request. A caller that breaks
+// a limit gets 403 from then on, and Violations lists the request.
 func (l *limitChecks) Strict() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +156,7 @@ func (v *checkedRequest) leave(rep *reply) {
 }
 
 // GitHub's secondary limits ("Rate limits for the REST API"). Which requests generate content is undocumented; here
-// all writes do, except those of check runs.
+// all writes do, except writes of check runs.
 const (
 	mostAtOnce       = 100
 	mostPoints       = 900 // per minute; a read costs 1, a write 5

@@ -33,7 +33,7 @@ func created(body obj) *reply {
 	return rep
 }
 
-// problem is an error in GitHub's form.
+// problem returns an error in GitHub's form.
 func problem(status int, message string) *reply {
 	return &reply{status: status, header: http.Header{}, body: obj{"message": message,
 		"documentation_url": docs, "status": strconv.Itoa(status)}}
@@ -41,12 +41,12 @@ func problem(status int, message string) *reply {
 
 func notFound() *reply { return problem(http.StatusNotFound, "Not Found") }
 
-// invalid is the answer of GitHub's schema check.
+// invalid returns the answer of GitHub's schema check.
 func invalid(why string) *reply {
 	return problem(http.StatusUnprocessableEntity, "Invalid request.\n\n"+why)
 }
 
-// failed is the answer of GitHub's model validation.
+// failed returns the answer of GitHub's model validation.
 func failed(resource, field, code, message string) *reply {
 	detail := obj{"resource": resource, "code": code}
 	if field != "" {

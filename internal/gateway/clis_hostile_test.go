@@ -56,8 +56,8 @@ func TestEveryCLISurvivesAHostileProvider(t *testing.T) {
 }
 
 const (
-	// seldom limits OpenCode to every ninth behaviour: it starts with five times the processor time of other CLIs, and
-	// Qwen Code uses the same protocol.
+	// seldom limits OpenCode to every ninth behaviour. OpenCode takes five times as much processor time to start as
+	// other CLIs, and Qwen Code uses the same protocol.
 	seldom = 9
 	// hostileAnswers limits the hostile answers. Then the provider sends a good one, so that endless callers end.
 	hostileAnswers = 12

@@ -15,7 +15,7 @@ import (
 //   - hosted: the provider would run something (tools.go has removed hosted tools already)
 //   - later: the answer would continue after the call, and could not be counted
 //   - tier: the answer would have another price
-//   - stored, id, address: the provider would look up what the gateway does not see
+//   - stored, id, address: the provider would look up content that the gateway does not see
 //   - model: another model than the backend's
 //
 // All but idName match names in plainName's form. A false, null or empty field asks for nothing.
@@ -279,7 +279,7 @@ func (d denial) whole(v gjson.Result) error {
 	return nil
 }
 
-// onlyID reports whether an object has only an id and its usual companions.
+// onlyID reports whether an object has an id and no content of its own.
 func onlyID(v gjson.Result) bool {
 	if !v.IsObject() {
 		return false

@@ -71,11 +71,11 @@ type Last struct {
 	Why    string // for users
 }
 
-// SecondTries counts the repetitions of empty answers (rung 1).
+// SecondTries counts the second tries after empty answers (rung 1).
 type SecondTries struct {
 	// Times counts second tries; Recovered counts those with a tool call or an allowed answer.
 	Times, Recovered int
-	// Tokens and CostUSD sum the second tries' use, Wasted and WastedUSD the empty answers'. Costs are valid with
+	// Tokens and CostUSD sum the second tries' usage, Wasted and WastedUSD the empty answers'. Costs are valid with
 	// CostKnown.
 	Tokens, Wasted     int64
 	CostUSD, WastedUSD float64

@@ -259,8 +259,8 @@ func (w *whole) readEvents(body string) {
 	}
 }
 
-// refused checks an error for a limit and returns the body for the agent. For a refused key the agent gets Pawl's
-// message, since providers quote part of the key.
+// refused checks an error for a limit and returns the body for the agent. If the provider refused the key, the agent gets
+// Pawl's message, since providers quote part of the key.
 func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
 	// A read error only shortens the body.

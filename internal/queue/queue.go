@@ -173,7 +173,7 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 }
 
 // slots takes the free slots for a claim, at least one; none if ctx ends. If more threads are due, it waits a moment for
-// the slots of a full claim: with several nodes, claims of one thread each would take as long as the steps.
+// a full claim's slots. With several nodes, claims of one thread each would take as long as the steps.
 func (q *Queue) slots(ctx context.Context, free *semaphore.Weighted, due bool) (n int) {
 	most := min(threadsAtOnce, q.o.Workers)
 	if due {

@@ -22,7 +22,7 @@ type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
 }
 
-// keepGUIDs is the minimum time in which redeliveries have no effect; GitHub redelivers for 3 days. Attempts'
+// keepGUIDs is the minimum time for which redeliveries have no effect; GitHub redelivers for 3 days. Attempts'
 // usage is kept equally long.
 const keepGUIDs = 30 * 24 * time.Hour
 
@@ -87,7 +87,7 @@ const (
 	// cleanChunk limits a transaction's rows, so that others wait less than 50 ms (BenchmarkClean). Some rows hold
 	// megabytes.
 	cleanChunk = 50
-	// cleanPause is the pause as a multiple of a transaction's time: cleaning takes at most a quarter of the
+	// cleanPause is the pause as a multiple of a transaction's time. Cleaning thus takes at most a quarter of the
 	// database's time.
 	cleanPause = 3
 )

@@ -81,8 +81,7 @@ func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (
 	return all, err
 }
 
-// wrap adds the operation to an error and stops all writes after damage. Every method that does not use write must call
-// it.
+// wrap adds the operation to an error and stops all writes after damage. Methods that do not use write must call it.
 func (s *database) wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.see(*err))
@@ -207,7 +206,7 @@ func (s *database) locking(clause string) string {
 	return ""
 }
 
-// Fatal's channel receives an error after which all writes fail and the process should exit with a non-zero code. After
+// Fatal returns a channel. After an error on it all writes fail, and the process should exit with a non-zero code. After
 // a failed fsync the disk's content is unknown; damaged or renamed files must not be written. Earlier commits are safe.
 func (s *database) Fatal() <-chan error { return s.fatal }
 

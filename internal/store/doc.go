@@ -3,7 +3,7 @@
 // are integers of microseconds since 1970 in UTC; 0 means none.
 //
 // docs/architecture.md ("Events", "Several nodes") explains claims and leases. No state exists only in memory. Row locks
-// (threads, breakers, deliveries) and advisory locks (accounts, grades, blobs) exclude other nodes; claims, the sweep and
+// (threads, breakers, deliveries) and advisory locks (accounts, attempts, blobs) exclude other nodes. Claims, the sweep and
 // the cleaning skip locked rows. Locks are taken in this order: advisory lock, thread, breaker, cooldown, alias.
 //
 // While the database accepts no writes, every write fails, including Receive. Transactions are atomic, and answered

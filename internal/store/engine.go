@@ -40,8 +40,8 @@ type dialect struct {
 	elements string
 	// rowLocks reports whether rows are locked. SQLite locks the whole file.
 	rowLocks bool
-	// prepares reports whether the store prepares its most frequent queries: SQLite takes longer to parse than to run
-	// them, and PostgreSQL's driver prepares by itself.
+	// prepares reports whether the store prepares its most frequent queries. SQLite takes longer to parse than to run
+	// them; PostgreSQL's driver prepares by itself.
 	prepares bool
 }
 

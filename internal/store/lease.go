@@ -69,8 +69,8 @@ func (s *database) served(args ...any) (clause string, all []any) {
 	return fmt.Sprintf(" AND (place IN (%s) OR %s)", strings.Join(places, ", "), late), args
 }
 
-// lookAnyway is how long a thread waits for a node that serves its place before any node looks again: the repository
-// may ask for other labels now, or the node may be gone. Our choice.
+// lookAnyway is how long a thread waits for a node that serves its place. Then any node looks again: the repository may
+// ask for other labels now, or the node may be gone. Our choice.
 const lookAnyway = 2 * time.Minute
 
 // dueRows locks due rows and skips locked ones.

@@ -89,7 +89,7 @@ type Stats struct {
 	Queued      int           // threads that need a step now
 	QueueAge    time.Duration // age of the oldest queued thread, or zero
 	Deliveries  map[thread.DeliveryState]int
-	DeliveryAge time.Duration // age of the oldest unhandled delivery, or zero
+	DeliveryAge time.Duration // age of the oldest untried delivery, or zero
 }
 
 // leased matches threads that are leased at $1.

@@ -39,8 +39,7 @@ func (s *shared) putShared(ctx context.Context, tx *txn, key string, data []byte
 		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(tx.now))
 }
 
-// Size and interval of Ping's writes: a row as large as an ordinary webhook, since a full disk may still accept a
-// byte.
+// Size and interval of Ping's writes. The row is as large as an ordinary webhook: a full disk may still accept a byte.
 const (
 	pingInterval = 5 * time.Second
 	pingBytes    = 8 << 10
