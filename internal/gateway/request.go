@@ -132,8 +132,8 @@ const (
 
 type object map[string]any
 
-// manyBrackets limits opening brackets for gjson, which recurses at each and may overflow the stack. Texts with more go to
-// encoding/json, which is four times slower.
+// manyBrackets limits opening brackets for gjson, which recurses at each and may overflow the stack. Texts with more go
+// to encoding/json, which is four times slower.
 const manyBrackets = 1 << 16
 
 // parsed parses the whole text, because gjson and a provider could read broken JSON differently.

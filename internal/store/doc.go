@@ -2,9 +2,10 @@
 // implements thread.Store for both; they differ only in engine.go. Package postgres has what only PostgreSQL needs. Times
 // are integers of microseconds since 1970 in UTC; 0 means none.
 //
-// docs/architecture.md ("Events", "Several nodes") explains claims and leases. No state exists only in memory. Row locks
-// (threads, breakers, deliveries) and advisory locks (accounts, attempts, blobs) exclude other nodes. Claims, the sweep and
-// the cleaning skip locked rows. Locks are taken in this order: advisory lock, thread, breaker, cooldown, alias.
+// docs/architecture.md ("Events", "Several nodes") explains claims and leases. No state exists only in memory. Row
+// locks (threads, breakers, deliveries) and advisory locks (accounts, attempts, blobs) exclude other nodes. Claims, the
+// sweep and the cleaning skip locked rows. Locks are taken in this order: advisory lock, thread, breaker, cooldown,
+// alias.
 //
 // While the database accepts no writes, every write fails, including Receive. Transactions are atomic, and answered
 // writes persist. Open refuses a damaged file, a read-only file system, and a file locked by another program.
