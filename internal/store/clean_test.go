@@ -129,7 +129,7 @@ func cleaningUsesSmallTransactions(t *testing.T, dsn string) {
 	}
 }
 
-// watchTransactions counts the rows that each transaction changes. The returned function ends that and returns the counts.
+// watchTransactions counts the rows that each transaction changes. The returned function ends that and returns them.
 func watchTransactions(t *testing.T, s *store.Store, dsn string) func() []int {
 	t.Helper()
 	if s.Postgres() {
