@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Account is a login or key for backends that name it in their accounts: a provider's key, or a file with a CLI's login.
+// Account is a provider's key or a file with a CLI's login. Backends name it in their accounts.
 type Account struct {
 	Name           string `yaml:"name"`
 	Provider       string `yaml:"provider"`
@@ -34,7 +34,7 @@ func (c Server) OnAccount(b Backend, name string) Backend {
 	return b
 }
 
-// EachAccount returns a backend once for each of its accounts.
+// EachAccount returns a copy of a backend for each of its accounts.
 func (c Server) EachAccount(b Backend) (all []Backend) {
 	for _, name := range b.AccountNames() {
 		all = append(all, c.OnAccount(b, name))
@@ -42,7 +42,7 @@ func (c Server) EachAccount(b Backend) (all []Backend) {
 	return all
 }
 
-// CredentialFiles returns the files with the logins of CLIs.
+// CredentialFiles returns the files with CLIs' logins, sorted, without duplicates.
 func (c Server) CredentialFiles() (files []string) {
 	for _, b := range c.Backends {
 		files = append(files, b.CredentialFile)
@@ -89,7 +89,7 @@ func (s *source) validateBackendAccounts(key string, b Backend, c Server) {
 	}
 }
 
-// validateAlike checks that an account speaks the protocol of the backend's first account. A CLI with several
+// validateAlike checks that an account uses the protocol of the backend's first account. A CLI with several
 // protocols gets one model name, which is valid for only one of them.
 func (s *source) validateAlike(at, name string, b Backend, c Server) {
 	if len(CLIOf(b.Kind).Protocols) < 2 {

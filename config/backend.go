@@ -19,9 +19,9 @@ type Backend struct {
 	SideModels      []string      `yaml:"side_models"`      // besides Model and the CLI's small models
 	Effort          string        `yaml:"effort"`           // empty for the CLI's default
 	EscalatedEffort string        `yaml:"escalated_effort"` // empty for no escalation
-	Account         string        `yaml:"account"`          // backends of an account share a usage limit
+	Account         string        `yaml:"account"`          // backends with the same account share a usage limit
 	Accounts        []string      `yaml:"accounts"`         // instead of Account, Provider and CredentialFile
-	Provider        string        `yaml:"provider"`         // empty if the agent signs in itself
+	Provider        string        `yaml:"provider"`         // empty if the agent uses its own login
 	CredentialFile  string        `yaml:"credential_file"`
 	Env             []string      `yaml:"env"` // variable names
 	Timeout         time.Duration `yaml:"timeout"`
@@ -29,7 +29,7 @@ type Backend struct {
 	StartupTimeout  time.Duration `yaml:"startup_timeout"` // time to the first byte
 }
 
-// raised returns the next higher effort, or empty. An empty effort means OwnEffort.
+// raised returns the next higher effort, or empty if there is none. An empty effort means OwnEffort.
 func raised(kind, effort string) string {
 	known := Efforts(kind)
 	at := slices.Index(known, cmp.Or(effort, CLIOf(kind).OwnEffort)) + 1
@@ -39,7 +39,7 @@ func raised(kind, effort string) string {
 	return known[at]
 }
 
-// Plain marks an agent that prints text.
+// Plain is the stream of an agent that prints plain text.
 const Plain = "plain"
 
 // Recorded agents print within seconds of their start and at every tool call. defaultTimeout is our choice.
@@ -47,7 +47,7 @@ const (
 	defaultTimeout        = 90 * time.Minute
 	defaultIdleTimeout    = 15 * time.Minute
 	defaultStartupTimeout = 2 * time.Minute
-	// maxTimeout keeps an attempt within the daily limits' span.
+	// maxTimeout is a day because the limits of attempts are daily.
 	maxTimeout = 24 * time.Hour
 )
 
@@ -92,7 +92,7 @@ func (b *Backend) complete(set func(key string) bool) {
 	}
 }
 
-// backendName matches names for /pawl use.
+// backendName matches names that /pawl use accepts.
 var backendName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // githubVariables usually hold GitHub credentials. An agent with one could bypass Pawl's limits.
@@ -198,7 +198,7 @@ func (s *source) validateEnv(key, list string, names []string) {
 	}
 }
 
-// holdsSecret reports whether a key's value is a secret of Pawl.
+// holdsSecret reports whether a configuration key holds one of Pawl's secrets.
 func holdsSecret(key string) bool {
 	switch key {
 	case "database", "server.metrics_token", "notify.url":
@@ -226,7 +226,7 @@ type Provider struct {
 	Protocol string  `yaml:"protocol"` // OpenAI, Anthropic or Google
 	BaseURL  string  `yaml:"base_url"`
 	Key      Secret  `yaml:"key"`
-	Prices   []Price `yaml:"prices"` // besides PriceList's vendor prices
+	Prices   []Price `yaml:"prices"` // in addition to the vendor's prices; see PriceList
 	// Efforts overrides the efforts of models.json, lowest first.
 	Efforts       map[string][]string `yaml:"efforts"`
 	NoAnswerBytes int                 `yaml:"no_answer_bytes"` // see policy.Ladder.NoAnswerRetry
@@ -235,7 +235,7 @@ type Provider struct {
 	Relay         Relay               // not in the file: set from Server.Gateway
 }
 
-// KeySource names the variable or file of the provider's credential.
+// KeySource names the variable or configuration key of the provider's credential, for messages.
 func (p Provider) KeySource() string {
 	what := "the key of provider " + p.Name
 	if p.Relay.URL != "" {
@@ -275,7 +275,7 @@ const (
 	maxPrice        = 10_000 // above every published price; catches prices per token or in cents
 )
 
-// Vendor serves a protocol. KeyVariable and URLVariable are its usual environment variables.
+// Vendor is the company that defined a protocol. KeyVariable and URLVariable are its usual environment variables.
 type Vendor struct{ Protocol, URL, KeyVariable, URLVariable string }
 
 func Vendors() []Vendor {
@@ -286,7 +286,7 @@ func Vendors() []Vendor {
 	}
 }
 
-// VendorOf returns a protocol's vendor, or zero.
+// VendorOf returns a protocol's vendor, or the zero Vendor.
 func VendorOf(protocol string) Vendor {
 	for _, v := range Vendors() {
 		if v.Protocol == protocol {

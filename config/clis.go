@@ -21,18 +21,18 @@ type CLI struct {
 	Title   string
 	Package string // npm package
 	Version string // tested version
-	// Protocols of providers. With several, the backend's provider chooses.
+	// Protocols are the provider protocols that the CLI supports. If it supports several, the backend's provider decides.
 	Protocols []string
-	// Efforts, lowest first. OwnEffort is the default of most models.
+	// Efforts are sorted, lowest first. OwnEffort is the default of most models.
 	Efforts   []string
 	OwnEffort string
 	// Models holds default models by protocol ("" for any) for CLIs without a usable default: gemini needs up
 	// to 75 s to choose a model, opencode and qwen refuse to start.
 	Models map[string]string
-	// Hosts of the CLI's login, from its source. ModelHosts adds hosts by model prefix.
+	// Hosts are the hosts that the CLI's own login needs, from its source code. ModelHosts adds hosts by model prefix.
 	Hosts      []string
 	ModelHosts map[string]string
-	// Withheld lists credential and endpoint variables besides the Vendors'. Never nil.
+	// Withheld lists credential and endpoint variables in addition to the Vendors'. It is never nil.
 	Withheld []string
 	// Protected lists patterns of files that configure the CLI.
 	Protected []string
@@ -135,7 +135,7 @@ var table = []CLI{
 	},
 }
 
-// CLIs lists the kinds in order.
+// CLIs lists the kinds in the table's order.
 func CLIs() (kinds []string) {
 	for _, c := range table {
 		kinds = append(kinds, c.Kind)
@@ -143,7 +143,7 @@ func CLIs() (kinds []string) {
 	return kinds
 }
 
-// CLIOf returns a kind's facts, or zero for command and unknown kinds.
+// CLIOf returns a kind's facts, or the zero CLI for command and unknown kinds.
 func CLIOf(kind string) CLI {
 	at := slices.IndexFunc(table, func(c CLI) bool { return c.Kind == kind })
 	if at < 0 {

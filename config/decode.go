@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a file over a struct. It reports false unless the file is one YAML document.
+// read decodes a file into a struct that holds the defaults. It reports false if the file as a whole is invalid.
 func (s *source) read(data []byte, into any) bool {
 	node, ok := s.parseDocument(data)
 	if !ok {
@@ -28,7 +28,7 @@ func (s *source) read(data []byte, into any) bool {
 	return !s.broken[""]
 }
 
-// decode writes a node over a value. Missing keys keep their defaults.
+// decode sets a value from a node. Missing keys keep their defaults.
 func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 	if key != "" && !s.set(key) {
 		s.positions[key] = position{node.Line, node.Column, node.Value}
@@ -127,7 +127,7 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Tag == "!!null"
 }
 
-// fields lists a struct's YAML keys in order with field indexes, embedded structs included.
+// fields returns the YAML keys of a struct and its embedded structs, in order, and their field indexes.
 func fields(group reflect.Type) (keys []string, index map[string][]int) {
 	index = map[string][]int{}
 	for _, field := range reflect.VisibleFields(group) {
@@ -144,7 +144,7 @@ const maxBytes = 1 << 20
 // yamlLine finds the line in a YAML error.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseDocument reads a file's only document, nil if empty. ok is false after a problem.
+// parseDocument returns a file's only document, or nil if the file is empty. ok is false after a problem.
 func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	if len(data) > maxBytes {
 		s.addAt(position{}, "", "has %d bytes; a configuration may have %d", len(data), maxBytes)
@@ -209,7 +209,7 @@ func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 	}
 }
 
-// setScalar parses text into a value, or returns what was expected.
+// setScalar parses text into a value. If it cannot, it returns a description of the expected text.
 func setScalar(into reflect.Value, text string) string {
 	switch {
 	case into.Type() == durationType:
@@ -245,7 +245,7 @@ func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 var reference = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)
 
-// expand replaces ${NAME} by the variable's value and $${ by ${. It reports false after a problem.
+// expand replaces ${NAME} with the variable's value and $${ with ${. It reports false after a problem.
 func (s *source) expand(text, key string) (string, bool) {
 	if s.env == nil {
 		return text, true

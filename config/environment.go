@@ -33,10 +33,10 @@ const (
 	maxSetupTime     = 2 * time.Hour
 )
 
-// Time returns the limit of each setup command.
+// Time returns the time limit of each setup command.
 func (e Environment) Time() time.Duration { return cmp.Or(e.Timeout, DefaultSetupTime) }
 
-// The limits exceed usual CI environments.
+// These limits exceed the needs of usual CI environments.
 const (
 	maxPaths = 20
 	maxEnv   = 50
@@ -98,14 +98,14 @@ func isPlainFolder(p string) bool {
 	return path.Clean(p) == p
 }
 
-// isOwnVariable reports whether Pawl sets a variable: PAWL_… and others.
+// isOwnVariable reports whether Pawl sets a variable: one that starts with PAWL_, or one of others.
 func isOwnVariable(name string, others ...string) bool {
 	return strings.HasPrefix(name, "PAWL_") || slices.Contains(others, name)
 }
 
-// Images limits repositories' images.
+// Images restricts the images that repositories may use.
 type Images struct {
-	Registries []string `yaml:"registries"` // hosts; none turns images off
+	Registries []string `yaml:"registries"` // hosts; an empty list turns images off
 }
 
 func (i Images) validate(s *source) {
@@ -120,7 +120,7 @@ func (i Images) validate(s *source) {
 	}
 }
 
-// allow reports an image that the server does not allow.
+// allow adds a problem if the server does not allow an image.
 func (i Images) allow(s *source, image string, box Sandbox) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -145,7 +145,7 @@ func (i Images) allow(s *source, image string, box Sandbox) {
 
 const DevcontainerFile = ".devcontainer/devcontainer.json"
 
-// WithDevcontainer fills missing keys from a devcontainer.json: the image, and creation commands as setup.
+// WithDevcontainer takes a missing image and missing setup commands from a devcontainer.json.
 func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
 	s := newSource(DevcontainerFile, nil)
 	var d struct {
@@ -175,7 +175,8 @@ func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
 	return e, s.problems
 }
 
-// devcommands returns the command lines of a shell line, an argument list, or a group in name order.
+// devcommands returns the command lines of a devcontainer.json's shell line, argument list or group. It sorts a group
+// by name.
 func devcommands(raw json.RawMessage) ([]string, error) {
 	var line string
 	var argv []string

@@ -10,7 +10,7 @@ import (
 // server with an Address, which adds its keys. The zero value keeps model calls on each server.
 type Gateway struct {
 	URL   string `yaml:"url"`
-	Token Secret `yaml:"token"` // shown to the server at URL
+	Token Secret `yaml:"token"` // sent to the server at URL
 	// Address serves other servers' model calls.
 	Address  string        `yaml:"address"`
 	CertFile string        `yaml:"cert_file"`
@@ -33,7 +33,7 @@ type Relay struct {
 // Endpoint returns the URL that model calls go to.
 func (p Provider) Endpoint() string { return cmp.Or(p.Relay.URL, p.BaseURL) }
 
-// Credential returns what model calls show: the provider's key, or the token of its relay.
+// Credential returns the secret that model calls send: the provider's key, or the token of its relay.
 func (p Provider) Credential() Secret {
 	if p.Relay.URL != "" {
 		return p.Relay.Token
@@ -41,7 +41,7 @@ func (p Provider) Credential() Secret {
 	return p.Key
 }
 
-// relay sends the providers' calls to the gateway's URL, unless that is empty.
+// relay makes the providers send their calls to the gateway's URL, if there is one.
 func (c *Server) relay() {
 	for i := range c.Providers {
 		p := &c.Providers[i]

@@ -40,7 +40,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// mostBytes exceeds any machine and fits an int64.
+// mostBytes exceeds the memory and disk of any machine and fits an int64.
 const mostBytes = 1 << 50
 
 // Smaller limits keep the smallest agent from starting.
@@ -50,7 +50,7 @@ const (
 	leastPIDs         = 64
 )
 
-// atLeast reports a limit below least, except zero.
+// atLeast adds a problem if a limit is below least. Zero is valid: it means no limit.
 func atLeast[T cmp.Ordered](s *source, key string, value, least T) {
 	var none T
 	s.addIf(

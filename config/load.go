@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Load reads the server configuration. env looks up variables. The error is Problems if the file is readable but
-// wrong.
+// Load reads the server configuration. env looks up variables. The error is Problems if the file can be read but
+// is invalid.
 func Load(path string, env func(string) (string, bool)) (Server, error) { return load(path, env, true) }
 
 // LoadWithoutApp is Load with an optional App.
@@ -33,7 +33,7 @@ func load(path string, env func(string) (string, bool), needsApp bool) (Server, 
 	return Parse(path, data, env, needsApp)
 }
 
-// Parse reads the server configuration from data. Relative paths start at name's folder.
+// Parse reads the server configuration from data. Relative paths are relative to name's folder.
 func Parse(name string, data []byte, env func(string) (string, bool), needsApp bool) (Server, error) {
 	s := newSource(name, env)
 	c := Default()
@@ -79,7 +79,7 @@ func (c *Server) resolve(base string) {
 		c.Sandbox.ReadOnly[i] = under(base, c.Sandbox.ReadOnly[i])
 	}
 	program := func(argv []string) {
-		// PATH finds bare program names.
+		// A program name without a slash is found in PATH.
 		if len(argv) > 0 && strings.ContainsRune(argv[0], '/') {
 			argv[0] = under(base, argv[0])
 		}
@@ -116,7 +116,7 @@ func (a App) Key() (Secret, error) {
 	return NewSecret(string(data)), nil
 }
 
-// keyProblem returns why data is not a private key in PEM, or nothing.
+// keyProblem returns why data is not a private key in PEM, or empty.
 func keyProblem(data []byte) string {
 	if block, _ := pem.Decode(data); block == nil || !strings.HasSuffix(block.Type, "PRIVATE KEY") {
 		return "is not a private key in PEM format, which starts with -----BEGIN RSA PRIVATE KEY----- and has line breaks"
@@ -169,7 +169,7 @@ type source struct {
 	broken    map[string]bool // keys with a problem
 	// env looks up variables; nil disables ${NAME}.
 	env       func(string) (string, bool)
-	variables map[string]string // first key of each variable
+	variables map[string]string // the first key that uses each variable
 }
 
 func newSource(file string, env func(string) (string, bool)) *source {
@@ -190,7 +190,7 @@ func (s *source) set(key string) bool {
 // found quotes a key's value as written. The key must not hold a secret.
 func (s *source) found(key string) string { return quote(s.positions[key].text) }
 
-// quote makes foreign text safe for one line.
+// quote makes untrusted text safe for one line. It shortens the text to 60 characters.
 func quote(text string) string {
 	runes := []rune(text)
 	if len(runes) > 60 {
@@ -199,7 +199,7 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", string(runes))
 }
 
-// add records a problem at the key, unless the key or one around it already has one: a mistake may cause others.
+// add records a problem at a key. It does nothing if the key or an enclosing key has a problem, which may be the cause.
 func (s *source) add(key, format string, args ...any) {
 	for around := key; around != ""; around = parent(around) {
 		if s.broken[around] {
@@ -209,7 +209,7 @@ func (s *source) add(key, format string, args ...any) {
 	s.addAlso(key, format, args...)
 }
 
-// addAlso always records a problem, at the nearest key around it in the file.
+// addAlso always records a problem. Its position is the key's, or the nearest enclosing key's if the file lacks the key.
 func (s *source) addAlso(key, format string, args ...any) {
 	s.broken[key] = true
 	var at position
@@ -230,12 +230,12 @@ func (s *source) addAt(at position, key, format string, args ...any) {
 	})
 }
 
-// parent returns the path around a key: a.b for a.b.c and a.b[0].
+// parent returns the path of the enclosing key: a.b for a.b.c and a.b[0].
 func parent(key string) string {
 	return key[:max(strings.LastIndexAny(key, ".["), 0)]
 }
 
-// child returns a key's path inside another. It quotes foreign names.
+// child returns the path of a name inside a key. It quotes long or unusual names.
 func child(key, name string) string {
 	if len(name) > 60 || !variableName.MatchString(name) {
 		name = quote(name)
@@ -253,7 +253,7 @@ func (s *source) sorted() []Problem {
 	return s.problems
 }
 
-// addIf adds a problem if wrong, but only the first of a key.
+// addIf adds a problem if wrong is true. Like add, it records only the first problem of a key.
 func (s *source) addIf(wrong bool, key, format string, args ...any) {
 	if wrong {
 		s.add(key, format, args...)

@@ -19,7 +19,7 @@ type Model struct {
 	Protocol string `json:"protocol"`
 	Price
 	Efforts     []string `json:"efforts"`      // lowest first; may be empty
-	LeastBudget *int64   `json:"least_budget"` // thinking budget in tokens, or nil
+	LeastBudget *int64   `json:"least_budget"` // smallest thinking budget in tokens, or nil
 }
 
 type Catalogue struct {
@@ -36,7 +36,7 @@ var Models = sync.OnceValue(func() (c Catalogue) {
 	return c
 })
 
-// PriceList lists the vendor's prices, if the provider is the vendor, then the operator's, which win.
+// PriceList returns the vendor's prices, if the provider is the vendor, then the operator's. Later prices win.
 func (p Provider) PriceList() []Price {
 	var list []Price
 	for _, m := range Models().Models {

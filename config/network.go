@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Network lists allowed hosts if Sandbox.Walled is true. Agents always reach their model.
+// Network lists the hosts that programs may reach if Sandbox.Walled is true. Agents always reach their model.
 type Network struct {
 	Setup  []policy.HostRule `yaml:"setup"`
 	Agent  []policy.HostRule `yaml:"agent"`
@@ -20,7 +20,7 @@ type Network struct {
 	Download Bytes          `yaml:"download"` // per program; zero means no limit
 }
 
-// RepoNetwork narrows the server's lists. Omitted lists keep the server's.
+// RepoNetwork narrows the server's lists. An omitted list leaves the server's list unchanged.
 type RepoNetwork struct {
 	Setup  []policy.HostRule `yaml:"setup"`
 	Agent  []policy.HostRule `yaml:"agent"`
@@ -29,14 +29,14 @@ type RepoNetwork struct {
 
 // Network modes.
 const (
-	NetworkWalled = "walled" // own network with allowed hosts
+	NetworkWalled = "walled" // a separate network that reaches only allowed hosts
 	NetworkOpen   = "open"   // the machine's network
 )
 
 const maxHosts = 100
 
-// Unwalled names the setting that gives programs the machine's network, or is empty. Without bubblewrap they always
-// share it.
+// Unwalled returns the setting that gives programs the machine's network, or empty. Without bubblewrap, programs always
+// use that network.
 func (s Sandbox) Unwalled() string {
 	switch {
 	case s.Bare():
@@ -82,7 +82,7 @@ func validateHosts(s *source, key string, list []policy.HostRule) {
 	)
 }
 
-// Hosts returns the hosts of a CLI's own login. With a provider only Pawl calls hosts.
+// Hosts returns the hosts that a CLI's own login needs. With a provider there are none, because Pawl makes the calls.
 func (b Backend) Hosts() (list []policy.HostRule) {
 	cli := CLIOf(b.Kind)
 	names := slices.Clone(cli.Hosts)

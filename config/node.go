@@ -9,19 +9,20 @@ import (
 
 // Node describes this server among those that share the database.
 type Node struct {
-	// Labels name what the machine has. A repository's environment.runs_on names the labels that its attempts need.
+	// Labels name the machine's features. A repository's environment.runs_on names the labels that its attempts need.
 	Labels []string `yaml:"labels"`
-	// Prefer is how long this server leaves an attempt to the server with the repository's caches or the session.
+	// Prefer is how long this server leaves an attempt to another server that has the repository's caches or the session.
 	Prefer time.Duration `yaml:"prefer"`
 }
 
 const (
-	// defaultPrefer and a poll of at most 1.5 s keep an attempt from waiting longer than 5 s. Our choice.
+	// With a poll interval of at most 1.5 s, defaultPrefer delays an attempt by less than 5 s. Our choice.
 	defaultPrefer = 3 * time.Second
 	maxPrefer     = time.Minute
 )
 
-// maxLabels limits the labels of a node or a repository. Our choice: a node serves each subset of its labels.
+// maxLabels limits the labels of a node or a repository. Our choice: a node serves
+// each subset of its labels, and 8 labels have 256 subsets.
 const maxLabels = 8
 
 var labelForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)

@@ -31,7 +31,7 @@ type Learning struct {
 	JudgeTokens   int64  `yaml:"judge_tokens"`
 }
 
-// Upper limits catch typing errors. Our choice.
+// Upper limits catch typos. Our choice.
 const (
 	// maxRestarts and maxPerDay exceed normal use.
 	maxRestarts = 500

@@ -12,10 +12,10 @@ func StartKeys() []string {
 	return []string{"server", "github", "database", "data_dir", "sandbox", "images", "gateway", "workers"}
 }
 
-// reloadedKeys lists exceptions below StartKeys.
+// reloadedKeys lists the keys inside StartKeys that need no restart.
 var reloadedKeys = []string{"sandbox.read_only"}
 
-// Reloaded returns c's configuration after its file changed to next.
+// Reloaded returns the configuration that takes effect without a restart when c's file changes to next.
 func (c *Server) Reloaded(next Server) *Server {
 	was, is := reflect.ValueOf(*c), reflect.ValueOf(&next).Elem()
 	readOnly, moved := next.Sandbox.ReadOnly, c.Gateway.URL != next.Gateway.URL
@@ -24,7 +24,7 @@ func (c *Server) Reloaded(next Server) *Server {
 		is.FieldByIndex(index[key]).Set(was.FieldByIndex(index[key]))
 	}
 	next.Sandbox.ReadOnly = readOnly
-	if moved { // the new providers have no keys, or need them, until the restart
+	if moved { // until the restart the old gateway.url applies, and the new providers' keys do not fit it
 		next.Providers = c.Providers
 	}
 	next.Providers = slices.Clone(next.Providers)

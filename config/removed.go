@@ -2,8 +2,8 @@ package config
 
 import "regexp"
 
-// removed maps removed keys to replacements. [] stands for an index, as in backends[].name. "KEY: VALUE" removes only
-// a value.
+// removed maps removed keys to their error messages. [] stands for an index, as in backends[].name. "KEY: VALUE" is a
+// removed value of a key that remains.
 var removed = map[string]string{
 	"backlog":                       "was removed; start work on each issue with the label pawl, an assignment or the comment /pawl solve",
 	"policy.learning.value":         "was removed; Pawl chooses backends by quality, and policy.budget limits cost",

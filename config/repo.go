@@ -69,8 +69,8 @@ type RepoPull struct {
 func (p RepoPull) Ready() bool  { return p.ReadyWhenVerified == nil || *p.ReadyWhenVerified }
 func (p RepoPull) Review() bool { return p.RequestReview == nil || *p.RequestReview }
 
-// RepoWatch configures watches. Empty Pulls means WatchCommanded; nil Rounds means DefaultRounds. The server's limit of
-// unattended attempts limits the rounds.
+// RepoWatch configures watches. Empty Pulls means WatchCommanded; nil Rounds means DefaultRounds. The server's
+// policy.unattended also limits the rounds.
 type RepoWatch struct {
 	Pulls  string `yaml:"pulls"`
 	Rounds *int   `yaml:"rounds"`
@@ -99,7 +99,7 @@ const (
 	ChecksAlways = "always"
 )
 
-// ParseRepo reads a repository's configuration. With a problem, Pawl must run nothing.
+// ParseRepo reads a repository's configuration. If there is a problem, Pawl must run nothing.
 func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	s := newSource(name, nil)
 	r := Repo{file: name, positions: s.positions}
@@ -114,7 +114,7 @@ func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	return r, nil
 }
 
-// CheckRepo lists problems of a repository's configuration, and of its use on a server if given.
+// CheckRepo lists the problems in a repository's configuration. With a server, it also checks what the server allows.
 func CheckRepo(server *Server, name string, data []byte) []Problem {
 	r, problems := ParseRepo(name, data)
 	if len(problems) == 0 && server != nil {
@@ -226,11 +226,11 @@ type Effective struct {
 	AllowPaths     []string
 	AllowSecrets   []string
 	WatchPulls     string // what begins a watch; never empty
-	WatchRounds    int    // rounds of a watch without a user's new words
+	WatchRounds    int    // rounds of a watch without a new remark by a user
 }
 
-// Narrow applies a repository's configuration, which can only lower limits. Raising a limit is a problem. With a
-// problem, Pawl must run nothing.
+// Narrow applies a repository's configuration, which can only lower limits. Raising a limit is a problem. If there
+// is a problem, Pawl must run nothing.
 func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
 	s.positions = r.positions
@@ -310,7 +310,7 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 }
 
 // protectedByDefault lists files that run with secrets or on users' machines, choose reviewers, configure agents, or
-// choose sources of packages.
+// choose package sources.
 func protectedByDefault() []string {
 	return append(configuresCLIs(),
 		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",
@@ -371,7 +371,7 @@ func matches(pattern, parts []string) bool {
 	return true
 }
 
-// patternProblem returns why a pattern is wrong, or nothing.
+// patternProblem returns why a pattern is invalid, or empty.
 func patternProblem(pattern string) string {
 	parts := strings.Split(strings.TrimSuffix(pattern, "/"), "/")
 	if len(pattern) > maxPattern {

@@ -63,7 +63,7 @@ func (d Database) secret() Secret {
 
 func (s Secret) secret() Secret { return s }
 
-// LiteralSecrets lists keys of secrets in the file, such as github.app.webhook_secret.
+// LiteralSecrets lists the keys, such as github.app.webhook_secret, whose secrets are written in the file itself.
 func (c *Server) LiteralSecrets() (keys []string) {
 	eachSecret("", reflect.ValueOf(*c), func(key string, s Secret) {
 		if s.variable == "" {
@@ -73,7 +73,7 @@ func (c *Server) LiteralSecrets() (keys []string) {
 	return keys
 }
 
-// SecretVariables lists environment variables of secrets, and variables of agents, setups and the judge.
+// SecretVariables lists the environment variables that hold secrets or that agents, setups and the judge get.
 func (c *Server) SecretVariables() (names []string) {
 	eachSecret("", reflect.ValueOf(*c), func(_ string, s Secret) {
 		if s.variable != "" {

@@ -60,19 +60,19 @@ type App struct {
 	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"`
 	PrivateKey            Secret `yaml:"private_key"`
 	PrivateKeyFile        string `yaml:"private_key_file"`
-	// Without ClientID and ClientSecret, users sign in by pawl login.
+	// Without ClientID and ClientSecret, users sign in with pawl login.
 	ClientID       string `yaml:"client_id"`
 	ClientSecret   Secret `yaml:"client_secret"`
 	SigningKeyFile string `yaml:"signing_key_file"`
 	User           string `yaml:"user"`
 }
 
-// Setup configures setups of repositories.
+// Setup configures the setups of repositories.
 type Setup struct {
 	Secrets []SetupSecrets `yaml:"secrets"`
 }
 
-// SetupSecrets lists server variables for the setup of some repositories.
+// SetupSecrets lists the server's environment variables that the setups of some repositories get.
 type SetupSecrets struct {
 	Env          []string `yaml:"env"`
 	Repositories []string `yaml:"repositories"` // OWNER/NAME patterns (path.Match)
@@ -109,18 +109,19 @@ type Log struct {
 }
 
 const (
-	// minWebhookSecret is in bytes: at most 128 bits. GitHub asks for "a random string of text with high entropy".
+	// minWebhookSecret is in bytes, and 16 bytes have at most 128 bits of entropy. GitHub asks for "a random string of
+	// text with high entropy".
 	minWebhookSecret = 16
 	// minDeliveryRetention is ten times GitHub's three days of redelivery.
 	minDeliveryRetention = 720 * time.Hour
-	// A transcript can have 256 MiB.
+	// A transcript can take 256 MiB of disk space.
 	defaultTranscripts = 720 * time.Hour
 	// Merges may be reverted months later, and the log shows which texts are Pawl's.
 	defaultThreads = 365 * 24 * time.Hour
 	minThreads     = 90 * 24 * time.Hour
 	// Users look at a failure within a day.
 	minTranscripts = 24 * time.Hour
-	// maxDrain is the longest attempt.
+	// maxDrain equals maxTimeout, the longest time of an attempt.
 	maxDrain   = 24 * time.Hour
 	maxWorkers = 256 // our choice
 )
@@ -211,7 +212,7 @@ func (d *Database) setPath(path string) error {
 	return nil
 }
 
-// validateServer checks everything but policy and backends, and trims slashes from URLs.
+// validateServer checks everything except the App, accounts, backends and policy. It trims slashes from URLs.
 func (s *source) validateServer(c *Server) {
 	validateHTTP(s, &c.HTTP)
 	s.validateURL("github.web_url", &c.GitHub.WebURL)

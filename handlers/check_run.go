@@ -57,7 +57,7 @@ func pressed(who feedback.Actor, app int64, button, sha string) *feedback.Remark
 	return &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: app, Name: button, SHA: sha}
 }
 
-// button sets the pressed button. GitHub's own "Re-run" means retry.
+// button sets it.What to the pressed button. GitHub's own "Re-run" means retry.
 func (p *payload) button(it *Activity) {
 	cr, button := p.CheckRun, "retry"
 	if p.Action == "requested_action" {
@@ -90,7 +90,8 @@ func (s suite) each(it Activity) (all []Activity) {
 	return all
 }
 
-// thread returns the thread of a commit's checks. The branch counts first: the pull request may not be known yet.
+// thread returns the thread number of a commit's checks, or 0. The branch comes first, because GitHub may not list the
+// pull request yet.
 func (s suite) thread() int {
 	if n, ok := issueOfBranch(s.HeadBranch); ok {
 		return n

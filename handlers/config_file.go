@@ -21,7 +21,7 @@ func (p *payload) changesConfig() bool {
 	})
 }
 
-// forkConfig checks the configuration at the head of a fork's pull request. Pawl gets no pushes from forks.
+// forkConfig checks the configuration at the head of a fork's pull request. Pawl gets no push events from forks.
 func (p *payload) forkConfig() []Activity {
 	switch p.Action {
 	case "opened", "synchronize":
@@ -34,7 +34,7 @@ func (p *payload) forkConfig() []Activity {
 	return []Activity{{Repo: p.repo(), What: configured{commit: p.Pull.Head.SHA, base: p.Pull.Base.SHA}}}
 }
 
-// decide reports errors of a changed repository configuration on its commit, once. It runs nothing from the commit.
+// decide reports errors in a changed repository configuration on its commit, once. It runs nothing from the commit.
 func (c configured) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	note, err := h.checkConfig(ctx, it.Repo, c, guid)
 	if isAny(err, forge.ErrNotFound, forge.ErrForbidden, forge.ErrUninstalled, forge.ErrInvalid) {
@@ -103,21 +103,21 @@ type maker struct {
 	At       time.Time `json:"at"`
 }
 
-// makerTime exceeds one try of a delivery. After it any delivery may create the check run.
+// makerTime exceeds one try of a delivery. After that time any delivery may create the check run.
 const makerTime = time.Hour
 
 func (h *Handlers) changeMakers(ctx context.Context, change func(now time.Time, makers map[string]maker)) error {
 	return h.Store.UpdateShared(ctx, "makers of config checks", func(now time.Time, old []byte) []byte {
 		makers := map[string]maker{}
-		_ = json.Unmarshal(old, &makers) // no makers yet
+		_ = json.Unmarshal(old, &makers) // without a value there are no makers yet
 		maps.DeleteFunc(makers, func(_ string, m maker) bool { return now.Sub(m.At).Abs() > makerTime })
 		change(now, makers)
-		next, _ := json.Marshal(makers) // always marshals
+		next, _ := json.Marshal(makers) // cannot fail
 		return next
 	})
 }
 
-// sameConfig reports whether the file equals the pull request's base or the branch's start.
+// sameConfig reports whether the file is the same as in the pull request's base or in the merge base.
 func (h *Handlers) sameConfig(ctx context.Context, repo forge.Repo, c configured, f forge.File) (bool, error) {
 	same := func(sha string) (bool, error) {
 		before, err := h.Forge.Repositories.File(ctx, repo, config.RepoFile, sha)

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// descends returns the generation and cause of a thread that no user's comment begins. Tracked threads keep their
-// generation; 0 is a user's work.
+// descends returns a thread's generation and its cause. A command that a user typed begins generation 0. Otherwise a
+// tracked thread keeps its generation.
 func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (generation int, cause string, err error) {
 	o := origin{
 		text:    it.Snapshot.Title + "\n" + it.Snapshot.Body,
@@ -66,7 +66,7 @@ type origin struct {
 	typed              bool // a user asks in a comment or by a button
 	own                bool // Pawl itself opened the thread
 
-	derived        int            // nearby threads from Pawl's own work
+	derived        int            // nearby threads that follow from Pawl's own work
 	contemporaries []contemporary // threads connected only by time
 }
 
@@ -82,7 +82,7 @@ func (o *origin) byProgram(commanded time.Time) bool {
 	return commanded.Sub(o.created) <= atOnce && references.MatchString(o.text)
 }
 
-// from returns why the thread follows from Pawl's work on thread n; else empty. If only the time matches, it notes n.
+// from returns why the thread follows from Pawl's work on thread n, or empty. If only the time matches, it notes n.
 func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (cause string, err error) {
 	if refers(o.text, n, of) {
 		return "it refers to Pawl's own work on " + n.String(), nil
@@ -130,7 +130,7 @@ func (o *origin) byTime() (generation int, cause string) {
 // atOnce is how soon after an issue's opening a command counts as written by the program that opened it.
 const atOnce = 10 * time.Second
 
-// maxDerived is the least number of nearby derived threads that do not count as coincidence.
+// maxDerived is the smallest number of nearby derived threads that does not count as coincidence.
 const maxDerived = 5
 
 func requested(s thread.State, login string) bool {
@@ -146,7 +146,7 @@ func ranAt(s thread.State, at time.Time) bool {
 	})
 }
 
-// ran reports whether the attempt, with this beginning, was running at a time or had ended shortly before.
+// ran reports whether an attempt that started at began was running at a time, or had ended shortly before that time.
 func ran(a thread.Attempt, began, at time.Time) bool {
 	if at.Before(began) {
 		return false
@@ -179,11 +179,11 @@ func opened(s thread.State, pull int) bool {
 	return pull != 0 && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool { return a.Pull == pull })
 }
 
-// ownAfter allows for clock differences: a remark this long after an attempt's end may be the agent's.
+// ownAfter allows for clock differences: a remark up to this long after an attempt's end may be the agent's.
 const ownAfter = 2 * time.Minute
 
 // authored reports whether an agent wrote the remark through a user's token, in an attempt that was running on this
-// or another thread of the repository. Of an edited description only the additions count.
+// or another thread of the repository. Only the additions to an edited description count.
 func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
 	near, err := h.Store.Near(ctx, t)
 	if err != nil {

@@ -36,15 +36,15 @@ type Store interface {
 	FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error
 	// PostponeDelivery schedules a delivery's next try.
 	PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error
-	// ThreadsOf lists the decided threads of a repository; with an empty name, of all the owner's repositories.
+	// ThreadsOf lists the threads with a decision in a repository, or in all the owner's repositories if name is empty.
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 	Shared
 }
 
 // Shared stores small values for all nodes.
 type Shared interface {
-	// UpdateShared replaces the value under key by f's result, atomically. now is the nodes' common clock. old is
-	// empty if missing; a nil result keeps it. f may run more than once and must not keep old.
+	// UpdateShared atomically replaces the value under key with f's result. now is the nodes' common clock. old is empty
+	// if there is no value; a nil result keeps old. f may run more than once and must not retain old.
 	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 }
 
@@ -58,18 +58,18 @@ type Activity struct {
 	What     What
 	Snapshot thread.Details
 	private  bool // the repository is private
-	newPull  bool // on the thread's pull request, which the log does not know yet
+	newPull  bool // it is on the thread's pull request, which is not in the log yet
 	Target   thread.Target
 	URL      string
 	MadeAt   time.Time
-	created  time.Time // of the issue or pull request
+	created  time.Time // when the issue or pull request was opened
 }
 
 // errUnparsable marks a payload that this version cannot parse. It is retried rarely: a newer version may parse it.
 var errUnparsable = errors.New("payload cannot be read")
 
-// noteTime limits storing a failure, so that a hanging database does not delay the next delivery. A delivery whose
-// failure was not stored is due again when its claim ends.
+// noteTime limits the time to store a failure, so that a hanging database does not delay the next delivery. A delivery
+// whose failure was not stored is due again when its claim ends.
 const noteTime = 5 * time.Second
 
 // alone is how long only this node may handle a delivery that it received.
@@ -119,7 +119,7 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// failed stores why a delivery failed, and its next try: at GitHub's time, if given.
+// failed stores why a delivery failed and when to retry it. A rate limit states that time.
 func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerolog.Logger) error {
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
@@ -173,7 +173,7 @@ func (h *Handlers) Reads(event, action string) bool {
 	case Other, unknownEvent:
 		return false
 	}
-	switch event { // most of them do not matter yet
+	switch event { // most check events do not matter to Pawl
 	case "check_run":
 		return action != "created"
 	case "check_suite":
@@ -190,7 +190,7 @@ type handler struct {
 
 func (h handler) Handles() []string { return h.events }
 
-// Handle parses one delivery, appends its events, and stores the result. It may be repeated for a GUID.
+// Handle parses one delivery, appends its events, and stores the result. It may run more than once for a GUID.
 func (h handler) Handle(ctx context.Context, event, guid string, payload []byte) error {
 	activities, err := read(payload, h.read)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// MaxPayload is GitHub's limit of a webhook payload, 25 MiB.
+// MaxPayload is GitHub's size limit for a webhook payload, 25 MiB.
 const MaxPayload = 25 << 20
 
 // MinSecret is the shortest accepted webhook secret, in bytes.
@@ -44,7 +44,7 @@ type Ingress struct {
 	refusals zerolog.Logger // sampled: strangers' requests could fill the log
 }
 
-// NewIngress takes GitHub's secret and, during a change, the previous one. It refuses short secrets: with an empty
+// NewIngress takes the webhook secret and, during a rotation, the previous one. It refuses short secrets: with an empty
 // one, go-githubapp would accept unsigned requests.
 func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliveries, now func() time.Time, log zerolog.Logger) (*Ingress, error) {
 	names := []string{"webhook_secret", "previous_webhook_secret"}
@@ -127,7 +127,8 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hook.ServeHTTP(w, r)
 }
 
-// signedBy returns the index of a request's secret; 0 if none matches, so the dispatcher refuses the request.
+// signedBy returns the index of the secret that signed a request. If none did, it returns 0, and the dispatcher refuses
+// the request.
 func (in *Ingress) signedBy(r *http.Request) (int, error) {
 	if len(in.secrets) == 1 {
 		return 0, nil

@@ -21,7 +21,7 @@ import (
 const Reconciled = "reconciliation"
 
 // ReconciledEdit marks an edit that the reconciliation found without its editor. It is recorded as ignored;
-// if the edit's webhook arrives later, Pawl judges that.
+// if the edit's webhook arrives later, Pawl judges the webhook's edit.
 const ReconciledEdit = "reconciliation of an edit"
 
 // MadeKey returns the key of an original text; empty without an id. Edits are identified by delivery, since a text

@@ -14,7 +14,7 @@ import (
 )
 
 // payload has the fields of events that Pawl reads (GitHub: "Webhook events and payloads"). go-github's types lack
-// some of them and take three times as long to parse.
+// some of these fields and take three times as long to parse.
 type payload struct {
 	Action       string         `json:"action"`
 	Sender       feedback.Actor `json:"sender"`

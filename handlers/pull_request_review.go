@@ -33,10 +33,10 @@ func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 	r.State, r.SHA = state, rv.SHA
 	it.URL, it.MadeAt, it.Target = rv.HTMLURL, rv.Submitted, thread.Target{}
 	it.What = Remarked{Remark: r}
-	if rv.Node != "" { // without a node, no reaction is possible
+	if rv.Node != "" { // GitHub needs the node ID for a reaction
 		it.Target = thread.Target{Kind: "review", ID: rv.ID, Node: rv.Node}
 	}
-	if r.Edited { // an edit has its delivery's key, and no new verdict
+	if r.Edited { // an edit is keyed by its delivery and has no new verdict
 		return []Activity{it}
 	}
 	it.Key = MadeKey("review", rv.ID)

@@ -28,7 +28,7 @@ func repositoryChanged(p *payload) []Activity {
 	default:
 		return nil
 	}
-	if it.Repo.Name == "" || it.Repo.Owner == "" { // would mean all of the owner's repositories
+	if it.Repo.Name == "" || it.Repo.Owner == "" { // an empty name would mean all of the owner's repositories
 		return nil
 	}
 	it.What = changedAll{c}

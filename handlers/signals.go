@@ -19,7 +19,7 @@ import (
 
 // Users' acts on the work (approvals, requests for changes, reverts) request no work. They grade backends.
 
-// signal has a signal's author, and whether the act itself proves write permission.
+// signal holds the author of such an act, and whether the act itself proves write permission.
 type signal struct {
 	by       feedback.Actor
 	mayWrite bool
@@ -32,7 +32,7 @@ var (
 	revertsCommit = regexp.MustCompile(`(?m)^\s*This reverts commit ([0-9a-f]{7,64})\b`)
 )
 
-// maxReverts limits the reverts of one push or pull request. Each commit may need a request.
+// maxReverts limits the reverts of one push or pull request. Each commit may need an API request.
 const maxReverts = 20
 
 // revertingPull finds reverts in a pull request that was merged into the default branch.
@@ -97,7 +97,7 @@ func reverts(of Activity, all []reverted, by feedback.Actor) (activities []Activ
 // revertedKey lets a pull request be reverted once, however many events report it.
 func revertedKey(number int) string { return fmt.Sprintf("signal:reverted:%d", number) }
 
-// byCommit finds the pull request of an activity's commit. Other commits belong to no thread.
+// byCommit finds the pull request of an activity's commit. A commit without a merged pull request belongs to no thread.
 func (h *Handlers) byCommit(ctx context.Context, it Activity, c Changed) (Activity, Changed, error) {
 	if c.commit == "" {
 		return it, c, nil
@@ -162,7 +162,7 @@ func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (
 	return level, "", nil
 }
 
-// maxThumbs limits the checked reactions of one comment. Each may need a request.
+// maxThumbs limits the checked reactions of one comment. Each may need an API request.
 const maxThumbs = 20
 
 // thumbs returns permitted users' reactions to the status comment. GitHub sends no webhook for reactions, so they are
@@ -203,10 +203,10 @@ func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it A
 	return events, err
 }
 
-// refusedKey names the shared list of users, by id, who got the reply Refused, with times.
+// refusedKey is the key of a shared map from a user's id to the time of the reply Refused.
 const refusedKey = "refused"
 
-// maxRefused limits such replies in 24 hours: anyone may write to a public repository.
+// maxRefused limits these replies in 24 hours, because anyone may comment on a public repository.
 const maxRefused = 100
 
 // reply returns the reply to an ignored remark. Refused is posted once a day per user, NotACommand once per thread, others
@@ -226,7 +226,8 @@ func (h *Handlers) reply(ctx context.Context, it Activity, f thread.Feedback, j 
 	return []thread.NewEvent{e}, nil
 }
 
-// firstToday reports whether the user got no such reply in the last 24 hours, and stores this one.
+// firstToday stores a reply to the user, unless the user or maxRefused others got one in the last 24 hours. It reports
+// whether it did.
 func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bool, err error) {
 	err = h.Store.UpdateShared(ctx, refusedKey, func(now time.Time, old []byte) []byte {
 		replied := map[int64]time.Time{}
@@ -242,7 +243,7 @@ func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bo
 			return nil
 		}
 		replied[who.ID] = now
-		next, _ := json.Marshal(replied) // always marshals
+		next, _ := json.Marshal(replied) // cannot fail
 		return next
 	})
 	return first, err

@@ -255,7 +255,7 @@ func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedb
 	f.Standing = r.State == feedback.Present
 	f.Text, f.Raw, f.Description = j.Text, r.Text, j.Description
 	if j.Own {
-		// The log has the act, and GitHub the text.
+		// The log already has the act, and GitHub has the text.
 		f.Raw = ""
 	}
 	switch r.Source {
@@ -315,7 +315,7 @@ type Backends struct {
 	Escalates func() bool // a backend of the thread has an escalated effort
 }
 
-// EntryOf returns a remark's log entry. onPull means that it was made on a pull request.
+// EntryOf returns a remark's log entry. onPull means that the remark was made on a pull request.
 func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgement, b Backends) Entry {
 	if !j.Accepted {
 		return Entry{Kind: thread.KindIgnored, Data: f}
@@ -353,8 +353,8 @@ func question(f thread.Feedback, word string) Entry {
 	return Entry{Kind: thread.KindQuestion, Data: f}
 }
 
-// unknownBackend returns the backend that a remark chooses if the server does not have it. A use command without
-// a name also counts as unknown.
+// unknownBackend returns the backend that a remark names and the server does not have. A use command without a name
+// also counts as unknown.
 func unknownBackend(f thread.Feedback, word string, b Backends) (name string, unknown bool) {
 	if f.Command == "use" && !b.Known(word) {
 		return word, true
@@ -394,7 +394,7 @@ func needsAnswer(s thread.State, f thread.Feedback, b Backends) bool {
 	return false
 }
 
-// editorUnknown explains why an edit without a webhook asks for nothing. The REST API does not name a text's editor.
+// editorUnknown explains why an edit without a webhook requests no work. The REST API does not name a text's editor.
 const editorUnknown = "the editor is unknown: no webhook reported the edit; write a new comment to request it"
 
 func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r *feedback.Remark) (string, error) {
@@ -430,7 +430,7 @@ func brief(f thread.Feedback) thread.Feedback {
 	return f
 }
 
-// judge calls feedback.Judge with the required look-ups.
+// judge calls feedback.Judge and does the lookups that it requires.
 func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (feedback.Judgement, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
@@ -479,7 +479,7 @@ func awaitsAnswer(d *thread.Decided) bool {
 	return d.Rule == policy.RuleQuestion || d.Rule == policy.RuleDeclined
 }
 
-// namesPawl reports whether a remark names Pawl, even with a quoted command. Its writer may expect a reaction.
+// namesPawl reports whether a remark names Pawl, even in a quoted command. Its writer may expect a reaction.
 func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
@@ -512,7 +512,7 @@ func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, er
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("look up whether %s#%d is open: %w", it.Repo.FullName(), it.Number, err)
-	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // closing with a comment makes the comment first, in the same second
+	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // "Close with comment" adds the comment first
 		return "the thread was closed", nil
 	}
 	return "", nil

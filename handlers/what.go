@@ -19,17 +19,17 @@ type (
 		Remark *feedback.Remark
 		// Anonymous means that an unknown user edited the remark.
 		Anonymous bool
-		suite     bool // a button for all checks of an App; every commit has suites
+		suite     bool // the button re-runs all checks of an App; every commit has suites
 	}
 
 	// Changed is a change of one thread.
 	Changed struct {
 		Change *thread.Change
 		signal *signal // set for users' acts on the work
-		commit string  // its pull request's thread; empty if the number decides
+		commit string  // finds the thread by its pull request; empty if Number determines the thread
 	}
 
-	// changedAll changes all threads of a repository; with an empty name, of the owner.
+	// changedAll changes all threads of a repository, or all of the owner's threads if the name is empty.
 	changedAll struct{ change thread.Change }
 
 	// baseMoved is a push to a branch that may be the base of Pawl's open pull requests.
@@ -62,7 +62,7 @@ func (n noted) decide(context.Context, *Handlers, Activity, string) (string, err
 	return string(n), nil
 }
 
-// decide withdraws the review's request. A watch looks again.
+// decide withdraws the review's request. A watch checks the pull request again.
 func (d dismissed) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	t, state, err := h.locate(ctx, &it)
 	if err != nil {

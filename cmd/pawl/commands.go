@@ -54,7 +54,7 @@ func operator(now time.Time) commands.Actor {
 	return p
 }
 
-// databaseCommands returns the shell commands of policy.Commands, close-breaker and deliveries.
+// databaseCommands returns close-breaker, deliveries, and the policy.Commands that have a shell form.
 func databaseCommands() []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range policy.Commands {

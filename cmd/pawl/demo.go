@@ -51,20 +51,21 @@ const (
 	demoUser = "ada"
 	// demoRemark is the comment that the incident's agent posts with a user's token.
 	demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
-	demoRounds = 12 // rounds of the incident. The real one had 1,249.
+	demoRounds = 12 // rounds of the incident; the real incident had 1,249
 	demoWait   = 60 * time.Second
 )
 
 var demoThread = thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 
-// demoFiles is the repository. A test fails because a file is missing. The simulated provider solves only this task.
+// demoFiles holds the repository's files. Its test fails because hello.txt is missing. The simulated provider solves
+// only this task.
 var demoFiles = map[string]string{
 	"README.md":        "# widgets\n\nGreets.\n",
 	"test.sh":          "#!/bin/sh\necho 1..1\n[ -s hello.txt ] || { echo 'not ok 1 - hello.txt greets'; exit 1; }\necho 'ok 1 - hello.txt greets'\n",
 	".github/pawl.yml": "verify:\n  - sh test.sh\nchecks: {severity: always, stagnation: always}\n",
 }
 
-// demoAgent is the scripted agent, for sh.
+// demoAgent is the scripted agent, a shell script.
 //
 //go:embed demo_agent.sh
 var demoAgent string
@@ -308,7 +309,7 @@ func (d *show) expect(ok bool, format string, args ...any) {
 	d.say("  %s %s", mark, fmt.Sprintf(format, args...))
 }
 
-// checks are Pawl's check runs on the pull request's head.
+// checks returns the check runs on the pull request's head commit.
 func (d *show) checks() []fakegithub.CheckRun {
 	head := d.world.Pulls(demoRepo)[0].Pull.HeadSHA
 	return slices.DeleteFunc(d.world.CheckRuns(demoRepo), func(c fakegithub.CheckRun) bool { return c.SHA != head })

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/replay"
 )
 
-// inspectFlags are the flags of pawl inspect, as given and parsed.
+// inspectFlags holds the flags of pawl inspect. check parses now and zone into at and location.
 type inspectFlags struct {
 	cli, now, zone string
 	config         string

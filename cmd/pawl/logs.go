@@ -105,7 +105,7 @@ func whichAttempt(ctx context.Context, db *store.Store, t thread.ID, n int) (whi
 	return n, running && n == last, nil
 }
 
-// openTranscript looks in the folders of all servers in a data directory.
+// openTranscript opens an attempt's transcript. It looks in the folders of all servers in a data directory.
 func openTranscript(dataDir string, t thread.ID, n int) (*os.File, error) {
 	for _, dir := range server.Folders(dataDir) {
 		f, err := os.Open(attempt.TranscriptIn(dir, t, n))
@@ -116,7 +116,7 @@ func openTranscript(dataDir string, t thread.ID, n int) (*os.File, error) {
 	return nil, fmt.Errorf("logs: no output of attempt %d on %s is in %s: it ran on another machine, has printed nothing yet, or is older than retention.transcripts", n, t, dataDir)
 }
 
-// tail writes a file's last lines, or all lines for 0. It leaves the file's offset at the end.
+// tail writes a file's last lines, or all lines if lines is 0. It leaves the file's offset at the end.
 func tail(f *os.File, lines int, w io.Writer) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

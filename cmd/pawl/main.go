@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildInfo().String(),
-		// An error before started is set is the user's mistake on the command line.
+		// Every error before started is set is a usage error.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := useConfigHere(cmd); err != nil {
 				return err
@@ -100,16 +100,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// configHere is the default of --config if this file is in the current folder.
+// configHere is the default of --config, if the current folder has this file.
 const configHere = "pawl.yml"
 
-// foreignFolder annotates a command whose current folder may be another user's repository. Such a command does not
-// load a configuration file that git tracks.
+// foreignFolder annotates a command whose current folder may be another user's repository. Without
+// --config, such a command refuses a configuration file that git tracks.
 const foreignFolder = "foreign folder"
 
 // useConfigHere sets --config to the current folder's file, if there is one. A configuration names programs that run
-// outside the sandbox, and the addresses that get the keys. So it never uses a file that came with a repository: the
-// user must pass that file with --config.
+// outside the sandbox, and the addresses that get the keys. Commands with the annotation foreignFolder therefore refuse
+// a file that came with the repository: the user must pass it with --config.
 func useConfigHere(cmd *cobra.Command) error {
 	if !missesConfig(cmd) {
 		return nil
@@ -166,7 +166,7 @@ func loadOrDefault(file string) (config.Server, error) {
 	return config.LoadWithoutApp(file, os.LookupEnv)
 }
 
-// withDatabase reads a server's configuration and opens its database while do runs. The server may be running.
+// withDatabase calls do with a server's configuration and its open database. The server may be running.
 func withDatabase(ctx context.Context, file string, access store.Access, do func(cfg config.Server, db *store.Store) error) error {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {
@@ -180,7 +180,7 @@ func withDatabase(ctx context.Context, file string, access store.Access, do func
 	return do(cfg, db)
 }
 
-// onDatabase runs a command on the database of --config's server, like withDatabase.
+// onDatabase adds --config to cmd and makes do its action, with that server's database open.
 func onDatabase(cmd *cobra.Command, access store.Access, do func(cfg config.Server, db *store.Store, args []string) error) *cobra.Command {
 	var file string
 	requiredFlag(cmd, &file, "config", serverConfig)

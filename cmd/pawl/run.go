@@ -78,7 +78,7 @@ func taskIsAFlag(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("the task is given with --task: pawl run --task %s", task)
 }
 
-// topFolder is a folder's top folder in its git repository.
+// topFolder returns the top folder of the git repository that contains a folder.
 func topFolder(in string) (string, error) {
 	from, err := filepath.Abs(in)
 	if err != nil {
@@ -144,7 +144,7 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	}
 	// Runs on the same folder share the setup's result.
 	s.Env.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
-	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // no other run uses these test results of the base
+	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // other runs do not use these test results of the base commit
 	return solveLocally(cmd, s, work, task, o)
 }
 
@@ -219,7 +219,7 @@ func workLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, o run
 	return err
 }
 
-// endAtOnce kills all started processes and exits at the second signal. The caller must call stop.
+// endAtOnce waits for a second signal, then kills all started processes and exits. The caller must call stop.
 func endAtOnce(processes string) (stop func()) {
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -255,7 +255,7 @@ func warnDirty(ctx context.Context, p *progress, dir string) {
 	}
 }
 
-// showPaths prints the branch of a run's work and the folder of its transcripts.
+// showPaths prints the folder of a run's transcripts and, if work was pushed, its branch.
 func showPaths(w io.Writer, s *solver.Solver, v checkrun.View, pushed bool) {
 	fmt.Fprintf(w, "\nTranscripts: %s\n", s.Env.Config.DataDir)
 	if pushed {
@@ -295,9 +295,9 @@ func notDone(v checkrun.View, verifies bool) error {
 // blank reports whether a command line is empty. An empty command line would verify nothing.
 func blank(command string) bool { return strings.TrimSpace(command) == "" }
 
-// currentBranch is a folder's branch; empty on a detached head.
+// currentBranch returns a folder's branch, or empty on a detached HEAD.
 func currentBranch(ctx context.Context, dir string) string {
-	// An error means that there is no branch; git prints nothing either.
+	// On an error there is no branch, and git prints nothing to standard output.
 	name, _ := exec.CommandContext(ctx, "git", "-C", dir, "symbolic-ref", "--quiet", "--short", "HEAD").Output()
 	return strings.TrimSpace(string(name))
 }
@@ -318,7 +318,7 @@ func readTask(o runOptions) (string, error) {
 	return string(b), err
 }
 
-// localConfig returns the configuration of the file, or the defaults. It keeps only the chosen backend.
+// localConfig returns the configuration in --config's file, or the defaults. It keeps only the chosen backend.
 func localConfig(o runOptions) (config.Server, error) {
 	cfg, err := loadOrDefault(o.config)
 	if err != nil {

@@ -73,7 +73,7 @@ func named(ctx context.Context, db *store.Store, name string) (thread.ID, error)
 	return db.Resolve(ctx, t)
 }
 
-// exportThread writes a thread's log as a trail: one event a line, oldest first.
+// exportThread writes a thread's log as JSON, one event per line, oldest first.
 func exportThread(ctx context.Context, db *store.Store, name string, w io.Writer) error {
 	t, err := named(ctx, db, name)
 	if err != nil {

@@ -124,8 +124,8 @@ func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 // lineBegin returns to the beginning of a terminal's line and clears it.
 const lineBegin = "\r\x1b[2K"
 
-// opener opens a command's input file, or standard input for "-". At a terminal it shows the progress through a
-// large file.
+// opener returns a function that opens a command's input file, or standard input for "-". At a terminal, reading a
+// large file shows its progress.
 func opener(cmd *cobra.Command) replay.Opener {
 	return func(name string) (io.ReadCloser, error) {
 		if name == "-" {
@@ -139,7 +139,7 @@ func opener(cmd *cobra.Command) replay.Opener {
 	}
 }
 
-// slowRead is the size of a large file, in bytes.
+// slowRead is the size in bytes above which reading a file shows its progress.
 const slowRead = 16 << 20
 
 // reading is a file with a progress display.

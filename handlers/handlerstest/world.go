@@ -1,4 +1,4 @@
-// Package handlerstest gives the tests of handlers and internal/catchup a repository at a fake GitHub, a client, an
+// Package handlerstest gives the tests of handlers and internal/catchup a repository on a fake GitHub, a client, an
 // SQLite store, and a clock that the test moves. It does not import handlers, whose own tests use it.
 package handlerstest
 
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Repo: ada may write, mallory may read.
+	// Repo is a repository that ada may write to and mallory may read.
 	Repo = "acme/widgets"
 	// Secret signs webhooks.
 	Secret = "a secret of sixteen bytes or more"
@@ -43,7 +43,7 @@ type World struct {
 	offset atomic.Int64 // time passed since then
 }
 
-// New returns a GitHub without the repository. Call Serve and Install next.
+// New returns a World without the repository. Call Serve and Install next.
 func New(t *testing.T) *World {
 	t.Helper()
 	w := &World{T: t, began: time.Now().Truncate(time.Second)}
@@ -87,8 +87,8 @@ func (w *World) Install() {
 	w.Handle()
 }
 
-// Now advances by a microsecond with each call, so no two events have the same time. Seconds end only when the test
-// passes time: GitHub's dates are whole seconds.
+// Now advances the clock by a microsecond, so no two events have the same time. The second changes only when the test
+// calls Pass, because GitHub's dates are whole seconds.
 func (w *World) Now() time.Time {
 	return w.began.Add(time.Duration(w.offset.Add(int64(time.Microsecond))))
 }
@@ -152,13 +152,13 @@ func (w *World) Opened(body string, labels ...string) thread.ID {
 	return thread.ID{Owner: "acme", Name: "widgets", Number: n}
 }
 
-// Issue opens a tracked issue of ada.
+// Issue opens a tracked issue by ada.
 func (w *World) Issue(body string) thread.ID {
 	w.T.Helper()
 	return w.Tracked(w.Opened(body).Number)
 }
 
-// Pull opens a tracked pull request of ada.
+// Pull opens a tracked pull request by ada.
 func (w *World) Pull() thread.ID {
 	w.T.Helper()
 	_, err := w.GitHub.PushCommit(w.T.Context(), Repo, "ada", fakegithub.Commit{Branch: "topic", Message: "Two", Files: map[string]string{"a.txt": "two\n"}})

@@ -25,8 +25,8 @@ import (
 const (
 	// agentAim limits the time from the webhook's answer to the agent's first act, without fetch and checkout.
 	agentAim = 300 * time.Millisecond
-	// The number of servers, and of issues on each after an issue that fills the cache. With more issues per minute the
-	// client's limit of 80 writes a minute would be measured.
+	// Each server solves one issue to fill the cache, then agentRuns issues. More issues would run into the client's limit
+	// of 80 writes per minute.
 	agentServers = 2
 	agentRuns    = 10
 	// commandsAim limits the time from the webhook's answer to the agent's start, with four commands at once.
@@ -77,8 +77,8 @@ func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []str
 		"median ≤ " + ms(commandsAim), quantile(waited, 0.5) <= commandsAim}), notes, nil
 }
 
-// commandsAtOnce gives four commands at once, commandsRounds times, while GitHub answers slowly. More commands per minute
-// would exceed GitHub's limit of writes.
+// commandsAtOnce posts four commands at once, commandsRounds times, while GitHub answers slowly. More commands per
+// minute would exceed GitHub's write limit.
 func commandsAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration, err error) {
 	r, err := newBench(ctx, bin, dir, stampAgent, "plain", "none", "workers: 4\n")
 	if err != nil {
@@ -146,7 +146,7 @@ func partNames() [parts]string {
 	}
 }
 
-// way has the duration of each part of the time from the comment to the agent.
+// way holds the durations of the parts between the comment and the agent's start.
 type way struct{ part [parts]time.Duration }
 
 func (w way) whole() (sum time.Duration) {

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The aims, relative to the same commands by hand: a ratio, and an additional time in a warm run for checkout, sandbox and
-// GitHub.
+// The aims are relative to the same commands run by hand: a ratio, plus a constant for checkout, sandbox and GitHub in a
+// warm run.
 const (
 	groundRatio = 1.5
 	groundExtra = 2 * time.Second

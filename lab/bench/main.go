@@ -194,11 +194,11 @@ func kilobytes(pid int, name string) (int, error) {
 	return n, nil
 }
 
-// cpuTime returns a process's processor time; 0 if unknown. Fields 14 and 15 of /proc/PID/stat count hundredths of a
+// cpuTime returns a process's CPU time, or 0 if it is unknown. Fields 14 and 15 of /proc/PID/stat count hundredths of a
 // second (proc_pid_stat(5)).
 func cpuTime(pid int) time.Duration { return statTime(pid, 14) }
 
-// waitedTime returns the processor time of a process's ended children, from fields 16 and 17.
+// waitedTime returns the CPU time of a process's ended children, from fields 16 and 17.
 func waitedTime(pid int) time.Duration { return statTime(pid, 16) }
 
 // statTime adds two fields of /proc/PID/stat. Field 2, in brackets, may contain anything.

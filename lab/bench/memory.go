@@ -16,7 +16,7 @@ import (
 // startAim limits the time from exec to the server's first answer.
 const startAim = 150 * time.Millisecond
 
-// sandboxModes returns the working modes, and a note about a missing one.
+// sandboxModes returns the modes that work, and a note if auto does not.
 func sandboxModes(ctx context.Context) (modes, notes []string) {
 	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
 		return []string{"none"}, []string{fmt.Sprintf("Sandbox auto was not measured: %v.", err)}
@@ -137,7 +137,7 @@ func (u usage) String() string {
 	return fmt.Sprintf("%.1f MB, including %.1f MB anonymous", float64(u.resident)/1024, float64(u.anonymous)/1024)
 }
 
-// idleMemory starts the server and measures it after a while.
+// idleMemory starts the server, waits for idle and measures its memory.
 func (r *bench) idleMemory(ctx context.Context) (u usage, err error) {
 	if _, err := r.Start(ctx); err != nil {
 		return u, err

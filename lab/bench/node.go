@@ -27,7 +27,7 @@ type simNode struct {
 	queue *queue.Queue
 }
 
-// duties asks every 15 s for the cleaning and the search for missed webhooks, like a server.
+// duties tries every 15 s to take over the cleaning and the search for missed webhooks, like a server.
 func (n *simNode) duties(ctx context.Context) {
 	all := []*cluster.Duty{
 		cluster.NewDuty(n.db, "clean", n.name, time.Hour),
@@ -44,7 +44,7 @@ func (n *simNode) duties(ctx context.Context) {
 	}
 }
 
-// Claim measures the store's claims that found a thread.
+// Claim claims threads, and measures the time if it finds any.
 func (n *simNode) Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error) {
 	began := time.Now()
 	leases, err := n.db.Claim(ctx, owner, most)
@@ -70,14 +70,14 @@ func (f *fleet) took(all *[]time.Duration, began time.Time) {
 	*all = append(*all, took)
 }
 
-// simThread returns a thread by its number. Neighbours belong to different repositories.
+// simThread returns a thread by its number. Consecutive numbers belong to different repositories.
 func simThread(i int) thread.ID {
-	i = i * 7919 % simThreads // a prime, which reaches every thread
+	i = i * 7919 % simThreads // a prime, so every thread is reached
 	per := scaleRepos * scaleThreads
 	return thread.ID{Owner: fmt.Sprint("team", i/per), Name: fmt.Sprint("app", i/scaleThreads%scaleRepos), Number: i%scaleThreads + 1}
 }
 
-// webhook stores a delivery. The name of a wanted attempt's thread is at the payload's begin.
+// webhook stores a delivery. Its payload begins with wanted: the number of the thread to attempt, or empty for none.
 func (n *simNode) webhook(ctx context.Context, event, wanted string) {
 	payload := make([]byte, simPayload)
 	copy(payload, wanted+" ")
@@ -87,7 +87,7 @@ func (n *simNode) webhook(ctx context.Context, event, wanted string) {
 	n.failed(err)
 }
 
-// deliver handles a webhook: the thread is looked up, a command is logged and wakes the thread.
+// deliver handles a webhook: it looks up the thread and logs a command, which wakes the thread.
 func (n *simNode) deliver(ctx context.Context, d thread.Delivery) error {
 	wanted, _, _ := strings.Cut(string(d.Payload), " ")
 	i, err := strconv.Atoi(wanted)
@@ -115,7 +115,7 @@ func (n *simNode) command(ctx context.Context, t thread.ID, guid string) error {
 	return err
 }
 
-// event returns an event as large as one of the solved issue's.
+// event returns an event with the data, and thus the size, of a random event of the solved issue.
 func (n *simNode) event(key string, kind thread.Kind) thread.NewEvent {
 	return thread.NewEvent{Key: key, Kind: kind, At: n.db.Now(), Data: rawJSON(n.log[rand.IntN(len(n.log))].Data)}
 }
@@ -181,7 +181,7 @@ func (n *simNode) begin(ctx context.Context, h *lease.Holder) error {
 	return errors.Join(err, n.appends(ctx, h, simBegins))
 }
 
-// The events that a solved issue of the program appends in its step, before and after the agent.
+// The number of events that the program's step appends to a solved issue before and after the agent's run.
 const simBegins, simEnds = 7, 12
 
 func (n *simNode) facts(ctx context.Context, l thread.Lease) error {
@@ -203,7 +203,7 @@ func installationOf(t thread.ID) int64 {
 	return n
 }
 
-// appends appends single events.
+// appends stores events one by one.
 func (n *simNode) appends(ctx context.Context, h *lease.Holder, events int) error {
 	for range events {
 		began := time.Now()
@@ -215,7 +215,7 @@ func (n *simNode) appends(ctx context.Context, h *lease.Holder, events int) erro
 	return nil
 }
 
-// run waits for the agent, storing its use, and then reports the result.
+// run waits for the simulated agent and stores its usage. Then it reports the result.
 func (n *simNode) run(ctx context.Context, h *lease.Holder) error {
 	spent := policy.Spent{N: int(h.Current().Epoch)}
 	end := time.Now().Add(time.Duration(rand.ExpFloat64() * float64(n.mean)))

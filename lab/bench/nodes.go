@@ -26,7 +26,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The simulated installation. All rates are our choice: they belong to busy repositories in working hours.
+// The simulated installation. All rates are our choice, for busy repositories in working hours.
 const (
 	simNodes       = 50
 	simRepos       = scaleOwners * scaleRepos
@@ -41,15 +41,15 @@ const (
 	simConnections = simNodes*17 + 30 // 16 for each store, one for its notifications, and the measurement's own
 	simSettle      = 10 * time.Second
 	simWindow      = 30 * time.Second
-	simLate        = time.Second // a load whose 99th percentile of waiting for a node is longer exceeds the limit
+	simLate        = time.Second // with a longer wait for a node (99th percentile), a load is above the limit
 )
 
 // simLoads are multiples of the rates above.
 var simLoads = []float64{1, 5, 10, 20, 40, 80}
 
-// measureNodes counts what one PostgreSQL does for 50 nodes with 5,000 repositories. The nodes are in this process. They
-// have the program's own store, queue and watch of other nodes; handling a webhook and an attempt are loops over the
-// store's calls. The rows compare their statements with the program's.
+// measureNodes counts what one PostgreSQL does for 50 nodes with 5,000 repositories. The nodes run in this
+// process. They have the program's own store, queue and watch of other nodes. Webhooks and attempts only call the
+// store. The rows compare the number of their statements with the program's.
 func measureNodes(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	pg, why, err := startPostgres(ctx, fmt.Sprint("max_connections=", simConnections), "shared_preload_libraries=pg_stat_statements")
 	if err != nil {
@@ -72,7 +72,7 @@ func measureNodes(ctx context.Context, bin, dir string) (rows []row, notes []str
 	return rows, notes, err
 }
 
-// fleet is the simulated nodes.
+// fleet holds the simulated nodes and their counters.
 type fleet struct {
 	pg    *postgres
 	dsn   string
@@ -104,7 +104,7 @@ func (f *fleet) attempts(load float64) float64 {
 }
 func (f *fleet) running(load float64) float64 { return f.attempts(load) * simMean.Seconds() }
 
-// real measures the program: a server without work, and a solved issue, whose log the simulated threads get.
+// real measures the program: an idle server, then a solved issue. The simulated threads get that issue's log.
 func (f *fleet) real(ctx context.Context, bin, dir string) (err error) {
 	r, err := newBench(ctx, bin, dir, "cat > /dev/null\necho two >> a.txt\n", "plain", "none", "log: {level: warn}\n")
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *bench) withReader(ctx context.Context, do func(*store.Store) error) (er
 	return do(db)
 }
 
-// fill creates the threads with the solved issue's log, and the ledger of a day.
+// fill creates the threads, each with the solved issue's log, and a day's ledger of attempts.
 func (f *fleet) fill(ctx context.Context) error {
 	return inTx(ctx, f.meter, func(tx *sql.Tx) error {
 		for _, query := range []string{
@@ -229,7 +229,7 @@ func (f *fleet) close() (err error) {
 	return errors.Join(err, f.meter.Close())
 }
 
-// failed counts an error of a simulated part.
+// failed counts an error of a simulated node and keeps the first one.
 func (f *fleet) failed(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
@@ -261,7 +261,7 @@ func (f *fleet) measure(ctx context.Context) error {
 	return nil
 }
 
-// compare counts the statements of simulated attempts without a duration, each with its share of the webhooks.
+// compare counts the statements of simulated attempts that take no time, each with its share of the webhooks.
 func (f *fleet) compare(ctx context.Context, idle counts) error {
 	const attempts, webhooks = 20, 20 * simWebhooks / simAttempts
 	before, err := f.count(ctx)
@@ -330,7 +330,7 @@ func far(all []time.Duration) string {
 	return fmt.Sprintf("median %s, p99 %s", ms(quantile(all, 0.5)), ms(quantile(all, 0.99)))
 }
 
-// poisson calls do at random nodes, at random times with a mean rate per second.
+// poisson calls do on random nodes, at random times with a mean rate per second.
 func (f *fleet) poisson(ctx context.Context, rate float64, do func(*simNode)) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -343,10 +343,10 @@ func (f *fleet) poisson(ctx context.Context, rate float64, do func(*simNode)) {
 	}
 }
 
-// counts are the database's counters.
+// counts holds the database's counters.
 type counts struct {
 	seconds, statements, commits float64
-	postgres, nodes              time.Duration // processor time of PostgreSQL, and of this process
+	postgres, nodes              time.Duration // CPU time of PostgreSQL, and of this process
 	connections                  int
 }
 
@@ -369,7 +369,7 @@ func (c counts) minus(before counts) counts {
 	return c
 }
 
-// over waits, then counts for a time, and returns statements and transactions per second.
+// over waits for settle, then counts for window. It returns statements and transactions per second.
 func (f *fleet) over(ctx context.Context, settle, window time.Duration) (c counts, err error) {
 	if err := wait.For(ctx, settle); err != nil {
 		return c, err
@@ -395,7 +395,7 @@ func (c counts) String() string {
 		c.statements, c.commits, c.postgres.Seconds()/c.seconds, c.nodes.Seconds()/c.seconds, c.connections)
 }
 
-// familyTime returns the processor time of a process and its children, including ended ones.
+// familyTime returns the CPU time of a process and its children, including ended children.
 func familyTime(pid int) (sum time.Duration) {
 	sum = cpuTime(pid) + waitedTime(pid)
 	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

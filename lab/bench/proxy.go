@@ -37,7 +37,7 @@ const (
 
 // measureProxy compares how much a proxy delays the first byte of a streamed answer: httputil.ReverseProxy, a ReverseProxy
 // that also checks the request with encoding/json, and the gateway. All streams begin at the same time, which measures
-// processor time, or one by one while others are open, like agents' streams.
+// CPU time, or one by one while others are open, like agents' streams.
 func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string, err error) {
 	answer := "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hello there.\"}\n\n"
 	var pause atomic.Int64
@@ -141,7 +141,7 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 	return rows, notes, nil
 }
 
-// processorTime returns the processor time of this process: client, proxy and provider.
+// processorTime returns the CPU time of this process: client, proxy and provider.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails only for an invalid first argument

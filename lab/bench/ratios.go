@@ -108,7 +108,7 @@ func ratioRow(name string, pawl, other []float64, aim float64) row {
 	return r
 }
 
-// rated has a server's answers per second, and its processor time per answer in µs, which includes handling the delivery.
+// rated holds a server's answers per second, and its CPU time per answer in µs, including the handling of the delivery.
 type rated struct{ rate, cpu float64 }
 
 func pawlRate(ctx context.Context, bin, dir string, shots []shot) (res rated, err error) {
@@ -229,7 +229,7 @@ func dispatcher(ctx context.Context, dir string) (bin string, err error) {
 	return bin, rig.BuildGo(ctx, filepath.Join(root, "lab"), bin, "./bench/testdata/dispatcher")
 }
 
-// probot installs Probot from its lock file, once, and returns how to start it. If it is not installed, why is the reason.
+// probot installs Probot from its lock file, once, and returns how to start it. If that fails, why is the reason.
 func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
@@ -255,7 +255,7 @@ func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	}}, "", nil
 }
 
-// findNode prefers the Node.js of the tests' setup, because Probot needs version 22.
+// findNode prefers the Node.js that .ci/setup installs, because Probot needs version 22.
 func findNode(root string) (string, error) {
 	own := filepath.Join(root, "testdata", "clis", "node_modules", ".bin", "node")
 	if _, err := os.Stat(own); err == nil {

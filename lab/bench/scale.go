@@ -35,7 +35,7 @@ const (
 	quietCallsAim = 60                  // limits an installation's requests in an hour without events
 )
 
-// scale has the installation of this size on GitHub. Both databases are measured with it.
+// scale is a bench whose GitHub has an installation of this size. Both databases are measured with it.
 type scale struct {
 	*bench
 	offset atomic.Int64 // added to all clocks except the server's, in nanoseconds

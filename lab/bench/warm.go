@@ -20,7 +20,7 @@ const (
 	// Each repository gets warmRounds requests, one after another, so that about a third of the six slots is busy.
 	warmRounds = 15
 	warmPause  = 900 * time.Millisecond
-	// Aims of the issue that asked for node.prefer. The first attempt of each repository is cold: 7 % here.
+	// Aims of the issue that asked for node.prefer. The first attempt of each repository is cold: 7 % of these.
 	warmAim = 0.9
 	lateAim = 5 * time.Second
 )
@@ -71,7 +71,7 @@ func warmStarts(ctx context.Context, bin, dir string, pg *postgres, prefer strin
 	}
 	repos, permissions := []string{}, map[string]string{}
 	for i := range warmRepos {
-		// An owner each: GitHub limits the writes to one owner's repositories.
+		// Each repository has its own owner, because GitHub limits the writes to one owner's repositories.
 		name := fmt.Sprintf("owner-%d/part", i)
 		if err := r.World.AddRepo(ctx, name, map[string]string{"a.txt": "one\n"}); err != nil {
 			return 0, nil, err

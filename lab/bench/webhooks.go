@@ -152,8 +152,8 @@ func words(n int) string {
 	return b.String()
 }
 
-// shot is a prepared delivery without its GUID. It is signed and encoded before the measurement, because this would take
-// processor time from the server.
+// shot is a prepared delivery without its GUID. It is signed and encoded before the measurement, because that would take
+// CPU time from the server.
 type shot struct{ head, body []byte }
 
 // load sends deliveries over its own connections.

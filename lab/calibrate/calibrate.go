@@ -139,7 +139,7 @@ type Pair struct {
 // Views lists the data of an attempt: failure text, agent's prose, diff.
 func Views() []string { return []string{"failure", prose, "diff"} }
 
-// prose is the agent's text about its work.
+// prose is the view of the agent's text about its work.
 const prose = "revision"
 
 // Read yields the pairs of a JSONL stream, which may be compressed with gzip. It stops at the first error, which names the

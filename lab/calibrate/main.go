@@ -138,8 +138,7 @@ func (o options) measure(_ context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// inUse returns the threshold of the flag, of the configuration if the flag is not set, or the default without a
-// configuration.
+// inUse returns the flag's threshold, else the configuration's, else the default.
 func (o options) inUse() (float64, error) {
 	if o.threshold != 0 {
 		return o.threshold, nil

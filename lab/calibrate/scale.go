@@ -14,8 +14,8 @@ type scored struct {
 	score float64
 }
 
-// scale has one view's pairs. Its levels are the distinct scores from high to low; no other thresholds need to be compared.
-// It has each task's pairs by level.
+// scale holds one view's pairs by task and level. The levels are the distinct scores from high to low; no other
+// thresholds need to be compared.
 type scale struct {
 	cuts  []float64
 	tasks [][]cell
@@ -215,7 +215,7 @@ func (s scale) heldOut(inUse int, o Options) HeldOut {
 	return v
 }
 
-// confidence of intervals.
+// confidence is the level of all intervals.
 const confidence = 0.95
 
 // interval returns a number's bootstrap interval over tasks drawn with replacement. Equal seeds give equal draws.

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check reads the release's files like a user, and prints their contents.
+// check reads the release's files as a user would, and prints a summary.
 func (r *release) check() error {
 	images, err := r.checkImage()
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *release) check() error {
 	return r.checkSums()
 }
 
-// unpack reads a tar's files by name.
+// unpack returns a tar's files by name.
 func unpack(from io.Reader) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for in := tar.NewReader(from); ; {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The exact version is the pin, as in .ci/lint.
+// The exact version pins the tool, as in .ci/lint.
 const billTool = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 
 func main() {

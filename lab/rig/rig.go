@@ -39,15 +39,15 @@ type Rig struct {
 	Exited chan error
 }
 
-// New creates a fake GitHub with one repository, and a configuration whose backend is a shell script. mode is the sandbox's
-// mode, stream the format of the script's output, and more additional YAML.
+// New creates a fake GitHub with one repository, and a configuration whose backend is a shell script. mode is the
+// sandbox's mode, stream is the format of the script's output, and more is additional YAML.
 func New(ctx context.Context, bin, dir, script, stream, mode, more string) (r *Rig, err error) {
 	return NewAt(ctx, time.Now, bin, dir, script, stream, mode, more)
 }
 
 func NewAt(ctx context.Context, now func() time.Time, bin, dir, script, stream, mode, more string) (r *Rig, err error) {
 	permissions := setup.AppPermissions()
-	permissions["actions"] = "write" // so that Pawl runs failed jobs again
+	permissions["actions"] = "write" // so that Pawl can re-run failed jobs
 	world, err := fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now, Permissions: permissions})
 	if err != nil {
 		return nil, err

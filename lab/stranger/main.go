@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// inside is the argument for running in the root.
+// inside is the argument of the process that runs in the new root.
 const inside = "inside"
 
 // run plays all four ways. If the argument is a built program's path, it plays only the two ways that start with a program.
