@@ -19,7 +19,7 @@ import (
 
 const module = "github.com/pawlbot/pawl/"
 
-// everything allows a folder to import every other.
+// everything allows a folder to import every other folder.
 const everything = "*"
 
 // arrows maps each folder to the folders that it may import, including their subfolders. A rule also applies to subfolders
@@ -213,7 +213,7 @@ func within(folder, room string) bool {
 	return folder == room || strings.HasPrefix(folder, room+"/")
 }
 
-// impure returns what could make a replay of policy differ from the run.
+// impure reports code that could make a replay of policy differ from the run.
 func impure(file *ast.File, at func(ast.Node, string, ...any)) {
 	names := map[string]string{}
 	for _, spec := range file.Imports {

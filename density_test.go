@@ -104,7 +104,7 @@ func TestPackedCodeIsFound(t *testing.T) {
 	}
 }
 
-// packed returns the packages above a limit of averages, and the whole if it is above one.
+// packed returns the packages whose averages exceed a limit, and the whole program if its averages do.
 func packed(packages map[string]density) []string {
 	var broken []string
 	var all density

@@ -16,7 +16,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// document is a Markdown file: its links, its pictures, and GitHub's anchors of its headings.
+// document is a Markdown file: its links, its pictures, and GitHub's anchors for its headings.
 type document struct {
 	links, pictures []string
 	anchors         map[string]bool

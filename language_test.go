@@ -105,7 +105,7 @@ type mark struct {
 
 func (m mark) String() string { return fmt.Sprintf("%s:%d: %q: %s", m.file, m.line, m.words, m.hint) }
 
-// quoted is text that quotes somebody else, or code.
+// quoted matches quotations and code.
 var quoted = regexp.MustCompile("\"[^\"\n]*\"|`[^`\n]*`|[\\w.-]*/[\\w./-]+")
 
 // find marks the phrases of a text that begins at a line of a file.

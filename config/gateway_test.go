@@ -36,7 +36,7 @@ func TestProvidersCallTheGateway(t *testing.T) {
 	}
 }
 
-// gateway needs a restart. Until then the providers keep what they had, in both directions.
+// gateway needs a restart. Until then the providers keep their keys and URLs, even if gateway.url is added or removed.
 func TestProvidersKeepTheirKeysUntilTheRestart(t *testing.T) {
 	before, after := parsed(t, withKey), parsed(t, onGateway)
 	p, _ := before.Reloaded(after).Provider("openai")

@@ -126,7 +126,7 @@ func TestErrorsNameFileLineKeyAndRemedy(t *testing.T) {
 	}
 }
 
-// errorsOf reads a file as a repository's or a server's, by its name.
+// errorsOf returns the errors of a repository's or a server's file. The file's name determines which it is.
 func errorsOf(name string, data []byte) string {
 	if strings.HasPrefix(name, "repo-") {
 		r, problems := ParseRepo(name, data)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// nested is one line of YAML that sets a key, such as a.b[].c.
+// nested returns one line of YAML that sets a key, such as a.b[].c.
 func nested(key, value string) string {
 	first, rest, more := strings.Cut(key, ".")
 	if more {

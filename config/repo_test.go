@@ -239,7 +239,7 @@ func repository(t *rapid.T, keys []string) Repo {
 	return r
 }
 
-// drawServer is a server whose policy a repository may try to widen.
+// drawServer returns a server whose policy a repository may try to widen.
 func drawServer(t *rapid.T) Server {
 	c := server("codex", "claude")
 	c.Policy.Restarts.Max = rapid.IntRange(0, 60).Draw(t, "server max")

@@ -95,7 +95,7 @@ var choices = map[string][]string{
 // link matches a Markdown link. The schemas keep its text.
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// defaultOf is a key's default as a user writes it; empty for none.
+// defaultOf returns a key's default as a user writes it, or empty if there is none.
 func defaultOf(t *testing.T, key string) string {
 	t.Helper()
 	c := Default()
@@ -113,7 +113,7 @@ func defaultOf(t *testing.T, key string) string {
 	return written(v)
 }
 
-// written is a value as a user writes it; empty for an empty text, list or group.
+// written returns a value as a user writes it, or empty for an empty text, list or group.
 func written(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case Database:
@@ -153,7 +153,7 @@ func (r row) defaults(t *testing.T) (all []string) {
 	return all
 }
 
-// tableOf is a section as a table of docs/configuration.md. Keys of a repository have no default column, because the
+// tableOf returns a section as a table of docs/configuration.md. Keys of a repository have no default column, because the
 // server's values are their defaults.
 func tableOf(t *testing.T, rows []row, hasDefaults bool) string {
 	t.Helper()
@@ -191,7 +191,7 @@ func quoted(values []string) string {
 	return "`" + strings.Join(values, "`, `") + "`"
 }
 
-// schemaOf makes a type's schema. It removes the descriptions that it uses.
+// schemaOf returns a type's schema. It deletes the descriptions that it uses from the map.
 func schemaOf(t *testing.T, of reflect.Type, key string, descriptions map[string]string, expands bool) *jsonschema.Schema {
 	t.Helper()
 	s := &jsonschema.Schema{Description: descriptions[key]}
@@ -279,7 +279,7 @@ func schemas(t *testing.T) (made map[string]*jsonschema.Schema, page string) {
 	return made, page
 }
 
-// clisTable is the documentation's table of CLIs.
+// clisTable returns the documentation's table of CLIs.
 func clisTable() string {
 	var b strings.Builder
 	b.WriteString("kind and checked version | protocol | default model | efforts | hosts of its own login\n--- | --- | --- | --- | ---\n")
@@ -309,7 +309,7 @@ func readText(t *testing.T, name string) string {
 	return string(data)
 }
 
-// filled is a page with a table between <!-- NAME --> and <!-- end -->.
+// filled returns a page with a table between <!-- NAME --> and <!-- end -->.
 func filled(t *testing.T, page, name, table string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "<!-- "+name+" -->\n")
@@ -320,7 +320,7 @@ func filled(t *testing.T, page, name, table string) string {
 	return before + "<!-- " + name + " -->\n" + table + "\n<!-- end -->" + after
 }
 
-// undocumented reports the keys that reference.yml does not describe. A list's or group's row may describe all its keys.
+// undocumented reports the keys that reference.yml does not describe. One row may describe all keys of a list or group.
 func undocumented(t *testing.T, of reflect.Type, key string, isDocumented map[string]bool) {
 	t.Helper()
 	names, index := fields(of)

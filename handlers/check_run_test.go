@@ -82,7 +82,7 @@ func TestReRunAllChecksRetriesTrackedThreads(t *testing.T) {
 	own := fmt.Sprint(thread.BranchPrefix, issue.Number)
 	for _, c := range []struct{ action, branch, want string }{
 		{"rerequested", "a-user's", "Pawl does not work on acme/widgets#4711"},
-		{"requested", own, "nothing to do for check_suite"}, // a push makes a suite
+		{"requested", own, "nothing to do for check_suite"}, // a push creates a suite
 		{"rerequested", own, `button "retry"`},
 	} {
 		body := fmt.Sprintf(`{"action":%q,"repository":{"full_name":%q,"name":"widgets","owner":{"login":"acme"}},"sender":{"login":"ada","id":1001,"type":"User"},

@@ -51,7 +51,7 @@ func (w *rig) configChecks() (n int) {
 	return n
 }
 
-// Another node handles the same commit while the first one's request is in flight and GitHub has no check run yet.
+// Another node handles the same commit while the first node's request is in flight and GitHub has no check run yet.
 func TestConcurrentDeliveriesMakeOneCheckRun(t *testing.T) {
 	w := newRig(t)
 	pushes := w.configPushes(3)

@@ -79,7 +79,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 		body, end := io.Pipe()
 		answer := make(chan int, 1)
 		go func() { answer <- post(t, srv.Client(), srv.URL, body, 10<<20) }()
-		_, _ = end.Write([]byte("{")) // on a busy machine it may be cut off before
+		_, _ = end.Write([]byte("{")) // fails if a busy machine has cut it off already
 		// No more bytes are sent; the server must answer anyway.
 		if got := <-answer; got != http.StatusRequestTimeout {
 			t.Errorf("status %d, want 408", got)

@@ -58,7 +58,7 @@ func asGitHub(h http.Header) {
 	}
 }
 
-// post sends a body as GitHub does. Given headers replace GitHub's.
+// post sends a body as GitHub does. The headers in header replace GitHub's.
 func (in *Ingress) post(t *testing.T, body io.Reader, header map[string]string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", body)

@@ -11,7 +11,7 @@ import (
 
 const issueRoute = "GET /repos/{owner}/{repo}/issues/{number}"
 
-// No log has the closing of an untracked thread, so Pawl asks GitHub.
+// The closing of an untracked thread is in no log, so Pawl asks GitHub.
 func TestFirstCommandBeforeClosingIsIgnored(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -67,7 +67,7 @@ func TestClosingIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// A tracked thread's log has the closing.
+// A tracked thread's log records the closing.
 func TestCommandBeforeClosingIsIgnored(t *testing.T) {
 	w := newRig(t)
 	issue := w.Issue("Please.")

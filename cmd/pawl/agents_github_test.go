@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The comments before the command reach every CLI's model. The picture itself reaches only CLIs that take pictures as
+// The comments before the command reach every CLI's model. A comment's picture reaches only CLIs that take pictures as
 // arguments.
 func TestDiscussionReachesEveryCLIsModel(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 // trap is a program that creates a file named trapped in the checkout and in HOME.
 const trap = "#!/bin/sh\ntouch \"$HOME/trapped\" \"$PWD/trapped\"\nexec cat > /dev/null\n"
 
-// hostileFiles are a repository's configuration files that name a program to run (the trap) or another provider.
+// hostileFiles returns a repository's configuration files that name a program to run (the trap) or another provider.
 func hostileFiles(elsewhere string) map[string]string {
 	const run = `"sh", "-c", "./trap.sh"`
 	hooks := `{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "./trap.sh"}]}],
@@ -79,7 +79,7 @@ func TestRepositoryAgentConfigurationIsNotTrusted(t *testing.T) {
 	}
 }
 
-// find returns the files with a name below the test's folder.
+// find returns the files of this name below the test's folder.
 func (s *cliRig) find(name string) []string {
 	s.t.Helper()
 	var found []string

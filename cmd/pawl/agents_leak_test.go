@@ -170,8 +170,8 @@ func TestNoAgentFindsAGitHubToken(t *testing.T) {
 	}
 }
 
-// startBehindProxy starts the server with more environment variables and with a proxy between it and the fake GitHub.
-// tokens returns the credentials in all requests so far, and ofGit the credentials in git's requests.
+// startBehindProxy starts the server with additional environment variables and a proxy in front of the fake GitHub.
+// tokens returns the credentials in all requests so far; ofGit returns only the credentials in git's requests.
 func (r *rig) startBehindProxy(env []string) (tokens, ofGit func() []string) {
 	r.T.Helper()
 	target, err := url.Parse(r.World.WebURL())

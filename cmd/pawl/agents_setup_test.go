@@ -32,7 +32,7 @@ var knownModels = map[string]string{
 	config.Gemini: "gemini-2.5-pro",
 }
 
-// realCLIs are the agents that .ci/setup installs: all rows of config's table.
+// realCLIs returns the agents that .ci/setup installs: all rows of config's table.
 func realCLIs() (all []realCLI) {
 	for _, kind := range config.CLIs() {
 		row := config.CLIOf(kind)
@@ -41,7 +41,7 @@ func realCLIs() (all []realCLI) {
 	return all
 }
 
-// modules returns the folder where the CLIs are installed. It skips the test if one is missing.
+// modules returns the folder where the CLIs are installed. It skips the test if a CLI is missing.
 func modules(t *testing.T) string {
 	t.Helper()
 	needs.All(t, "the agent CLIs")
@@ -66,7 +66,7 @@ type cliRig struct {
 	scenario string
 	mode     sandbox.Mode
 	modules  string
-	// YAML: backend are additional fields of the backend, fields of the provider; more are additional top-level keys.
+	// Additional YAML: backend is for the backend, fields is for the provider, and more is for the top level.
 	backend, fields, more string
 	env                   []string
 }
@@ -82,7 +82,7 @@ func newCLIRig(t *testing.T, cli realCLI, scenario string) *cliRig {
 	return s
 }
 
-// section is the part of a configuration that describes the CLI, its provider and the sandbox. Its startup timeout is
+// section returns the configuration of the CLI, its provider and the sandbox. Its startup timeout is
 // long: a CLI starts in 2 to 4 s on an idle machine and in over a minute on a busy one, and OpenCode prints nothing
 // until it gives up on a provider.
 func (s *cliRig) section() string {
@@ -109,7 +109,7 @@ func comma(fields string) string {
 	return ", " + fields
 }
 
-// path is the search path of a process that starts CLIs: their Node.js first.
+// path returns the search path for a process that starts CLIs. Their Node.js comes first.
 func (s *cliRig) path() string {
 	return "PATH=" + filepath.Join(s.modules, ".bin") + ":" + os.Getenv("PATH")
 }
@@ -148,7 +148,7 @@ func (s *cliRig) pawlRun(args ...string) (code int, stdout, stderr string) {
 	return pawl(s.t, s.dir, append([]string{"HOME=" + s.home(), "XDG_CACHE_HOME=", s.path()}, s.env...), args...)
 }
 
-// home is the HOME of the pawl process; transcripts are kept below it.
+// home returns the HOME of the pawl process; transcripts are kept below it.
 func (s *cliRig) home() string { return filepath.Join(s.dir, "home") }
 
 func (s *cliRig) transcript(r policy.Receipt) string {
@@ -164,7 +164,7 @@ func (s *cliRig) requests() []fakeprovider.Request {
 	return slices.DeleteFunc(s.provider.Requests(), func(r fakeprovider.Request) bool { return r.Protocol == "" || len(r.Tools) == 0 })
 }
 
-// noProcessLeft checks that no process is left whose arguments, environment or current folder contain the test's folder.
+// noProcessLeft fails if a process still has the test's folder in its arguments, environment or current folder.
 func (s *cliRig) noProcessLeft() {
 	s.t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")

@@ -18,11 +18,11 @@ import (
 // agentCase is a run of a real CLI whose provider plays a scenario, and the expected result.
 type agentCase struct {
 	name, scenario string
-	// set are settings of the provider.
+	// set holds settings of the provider.
 	set map[string]string
 	// Additions to the configuration; see cliRig.
 	backend, fields, more string
-	// verify are the commands of --verify.
+	// verify holds the commands of --verify.
 	verify []string
 	// sleeps names the CLIs that mostly wait in this case. The test runs more of these cases at the same time.
 	sleeps string
@@ -36,7 +36,7 @@ type agentCase struct {
 }
 
 // exceptOpenCode names all CLIs except OpenCode. It is for cases that test Pawl more than the CLI. A task takes OpenCode
-// about five times the processor time of another CLI. Recorded runs test how Pawl reads OpenCode's output.
+// about five times the CPU time of another CLI. Recorded runs test how Pawl reads OpenCode's output.
 var (
 	everyCLI       = every("")
 	exceptOpenCode = every(config.OpenCode)
@@ -65,12 +65,12 @@ func TestEveryCLIHasCases(t *testing.T) {
 	}
 }
 
-// agentCases are all cases of TestRealAgents.
+// agentCases returns all cases of TestRealAgents.
 func agentCases() []agentCase {
 	return append(append(workingCases(), refusedCases()...), cutCases()...)
 }
 
-// workingCases end with a change.
+// workingCases returns the cases that end with a change.
 func workingCases() []agentCase {
 	return []agentCase{
 		{
@@ -132,7 +132,7 @@ func workingCases() []agentCase {
 	}
 }
 
-// refusedCases have a provider that refuses requests.
+// refusedCases returns the cases in which the provider refuses requests.
 func refusedCases() []agentCase {
 	return []agentCase{
 		{
@@ -152,7 +152,7 @@ func refusedCases() []agentCase {
 			},
 		},
 		{
-			// Like an agent that changes its own command line. OpenCode requests only models that it knows.
+			// This is like an agent that changes its own command line. OpenCode requests only models that it knows.
 			name: "another model than the backend's", scenario: "edit-success", only: exceptOpenCode,
 			backend: `argv: [bash, -c, 'c=$1; shift; exec "$c" "$${@/%MODEL/another-model}"', bash, CLI]`,
 			state:   "stopped", rule: "no_progress", ending: "crashed", attempts: 1,
@@ -168,11 +168,11 @@ func refusedCases() []agentCase {
 	}
 }
 
-// cutCases are ended by Pawl.
+// cutCases returns the cases that Pawl ends.
 func cutCases() []agentCase {
 	return []agentCase{
 		{
-			// Without restarts. TestTimeLimitsEndTheAgent tests the stop after the third silence.
+			// Restarts are off here. TestTimeLimitsEndTheAgent tests the stop after the third silence.
 			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI, more: "policy: {restarts: {max: 0}}",
 			state: "stopped", ending: "timed_out", outcome: "silent", attempts: 1, check: ended,
 		},

@@ -48,7 +48,7 @@ func TestSecretsAreNotPushedAndAreReported(t *testing.T) {
 	}
 	_, err = r.World.PushCommit(t.Context(), testrig.Repo, testrig.Writer, fakegithub.Commit{Branch: "main", Message: "Allow", Files: map[string]string{".github/pawl.yml": "verify: ['true']\nallow_secrets: [" + strings.Join(allowed, ", ") + "]\n"}})
 	r.Must(err)
-	r.Must(os.Remove(filepath.Join(r.Ctrl(), "calls"))) // the agent does the same again
+	r.Must(os.Remove(filepath.Join(r.Ctrl(), "calls"))) // so that the agent does the same again
 	r.Writes(n, testrig.Writer, "/pawl retry")
 	r.Await("the retry", func() bool { return len(r.State(n).Attempts) == 2 })
 	if s := r.Ending(n); s.State != "done" {

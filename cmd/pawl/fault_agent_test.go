@@ -48,7 +48,7 @@ func TestGigabyteOfOutputNeedsLittleMemoryAndDisk(t *testing.T) {
 	}
 }
 
-// peak is the server's maximum memory since its start, in KiB.
+// peak returns the server's maximum memory since its start, in KiB.
 func (r *rig) peak() (kib int) {
 	r.T.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Server.Cmd.Process.Pid))

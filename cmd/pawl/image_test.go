@@ -42,7 +42,7 @@ func newImages(t *testing.T) *images {
 	return &images{t, server, strings.TrimPrefix(server.URL, "http://")}
 }
 
-// libraries are a program's loader and libraries, by their paths in an image.
+// libraries returns a program's loader and libraries, by their paths in an image.
 func libraries(t *testing.T, program string) map[string]string {
 	all := map[string]string{}
 	listed, _ := exec.CommandContext(t.Context(), "ldd", program).Output() // fails for statically linked programs and for scripts

@@ -170,7 +170,7 @@ func TestNodesWithWrongClocksClaimNothing(t *testing.T) {
 		m := c.crashing("PAWL_CRASH_CLOCK=" + by)
 		c.Await("the node to claim nothing", func() bool { return strings.Contains(m.Log.String(), claimsNothing) })
 	}
-	// Leases are renewed every 10 s, and nodes sweep every 5 s. So all nodes have swept when the lease was renewed.
+	// Leases are renewed every 10 s, and nodes sweep every 5 s. So all nodes have swept by the time the lease is renewed.
 	db, err := sql.Open("pgx", c.DSN)
 	c.Must(err)
 	t.Cleanup(func() { db.Close() })

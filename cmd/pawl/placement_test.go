@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// joinWith starts a node with more lines of configuration.
+// joinWith starts a node with additional lines of configuration.
 func (c *cluster) joinWith(more string) *testrig.Member {
 	c.T.Helper()
 	before := c.Config

@@ -27,8 +27,8 @@ exec 2> /dev/null
 echo two >> a.txt
 `
 
-// TestAgentInAPodReadsNoSecretOfTheEnvironment starts the server as an ordinary user, as in a pod. Its secrets are in its
-// environment only.
+// TestAgentInAPodReadsNoSecretOfTheEnvironment starts the server as an ordinary user, as in a pod. The server's secrets
+// are only in its environment.
 func TestAgentInAPodReadsNoSecretOfTheEnvironment(t *testing.T) {
 	db := postgrestest.Start(t)
 	r := newProcessRig(t, nil)
@@ -83,7 +83,7 @@ func TestAgentInAPodReadsNoSecretOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestServerRefusesModePodOutsideOfAPod is the start of a real server with that mode on an ordinary machine.
+// TestServerRefusesModePodOutsideOfAPod starts a real server with mode pod on an ordinary machine.
 func TestServerRefusesModePodOutsideOfAPod(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)

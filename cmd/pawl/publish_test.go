@@ -38,7 +38,7 @@ func carriers(name, v string) map[string]string {
 	}
 }
 
-// letters are the letters and digits of a text.
+// letters returns the letters and digits of a text.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
@@ -84,7 +84,7 @@ func (r *rig) published(threads ...int) string {
 	return shown.String()
 }
 
-// codexOutput is the output of a Codex run with these messages.
+// codexOutput returns the output of a Codex run with these messages.
 func codexOutput(t *testing.T, messages ...string) string {
 	t.Helper()
 	out := `{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}` + "\n"

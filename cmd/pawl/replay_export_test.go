@@ -48,7 +48,7 @@ func TestReplayAgreesWithTheExportedRun(t *testing.T) {
 	if diff := cmp.Diff(want, decided); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// The same run with a policy that stops earlier.
+	// Replay the same run with a policy that stops earlier.
 	text, err := os.ReadFile(config)
 	r.Must(err)
 	strict := filepath.Join(r.Dir, "strict.yml")

@@ -47,7 +47,7 @@ func TestSteerContinuesTheSessionOfARealCLI(t *testing.T) {
 			r.Config += s.section()
 			r.StartProgram(s.path())
 			n := r.Solve("A file", "Please add calls.txt.")
-			r.Await("the first call", func() bool { // OpenCode prints a call only at its end
+			r.Await("the first call", func() bool { // OpenCode prints a call only when it ends
 				found, _ := filepath.Glob(filepath.Join(r.Dir, "data", "attempts", "*", "*", "*", "work", "checkout", "calls.txt"))
 				return len(found) > 0
 			})

@@ -95,7 +95,7 @@ func workerConfig(t *testing.T) config.Server {
 	return worker
 }
 
-// key is a new private key.
+// key returns a new private key.
 func key(t *testing.T) string {
 	t.Helper()
 	made, err := rsa.GenerateKey(rand.Reader, 2048)

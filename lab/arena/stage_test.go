@@ -106,7 +106,7 @@ func (s *stage) await(what string, cond func() bool) {
 	s.must(s.Until(ctx, what, func() (bool, error) { return cond(), nil }))
 }
 
-// ctrl is a folder that the agents share with the test.
+// ctrl returns a folder that the agents share with the test.
 func (s *stage) ctrl() string { return filepath.Join(s.Dir, "ctrl") }
 
 // attempts returns the threads of all attempts so far, one per line.
@@ -118,7 +118,7 @@ func (s *stage) attempts() string {
 // reach moves the clock to just after a time.
 func (s *stage) reach(at time.Time) { s.ahead.reach(at) }
 
-// state is the fold of a thread's log.
+// state returns a thread's state, folded from its log.
 func (s *stage) state(id thread.ID) thread.State {
 	s.t.Helper()
 	events, err := s.store.Events(s.t.Context(), id, 0)

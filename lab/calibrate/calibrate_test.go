@@ -20,7 +20,7 @@ func madeUp(t *testing.T) string {
 	return string(b)
 }
 
-// printed is the report as text and as JSON.
+// printed returns the report as text and as JSON.
 func printed(t *testing.T, r Report) string {
 	t.Helper()
 	var b strings.Builder

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/lab/rig"
 )
 
-// browser is Debian's chromium without a window, signed in at a site.
+// browser is Debian's chromium in headless mode, signed in to a site.
 type browser struct {
 	t    *testing.T
 	s    *site

@@ -110,7 +110,7 @@ func TestPictures(t *testing.T) {
 	c.github("comment", "pawl", "commented", s.statusComment(s.solved), 420)
 }
 
-// statusComment is Pawl's comment on an issue.
+// statusComment returns Pawl's status comment on an issue.
 func (s *site) statusComment(n int) string {
 	marker := checkrun.StatusMarker(fmt.Sprintf("%s#%d", repo, n))
 	for _, c := range s.World.Comments(repo, n) {
@@ -122,7 +122,7 @@ func (s *site) statusComment(n int) string {
 	return ""
 }
 
-// check is the check run pawl of the issue's pull request.
+// check returns the check run named pawl on the issue's pull request.
 func (s *site) check(n int) fakegithub.CheckRun {
 	for _, p := range s.World.Pulls(repo) {
 		if p.Pull.Head != fmt.Sprintf("pawl/issue-%d", n) {

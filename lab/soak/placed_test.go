@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// starts reads from a node's log where attempts started.
+// starts collects the repositories of a node's attempts from the node's log.
 type starts struct {
 	mu    sync.Mutex
 	repos []string // a repository for each attempt
@@ -63,7 +63,7 @@ func (s *soak) placed() {
 	}
 }
 
-// pushedOnce checks that every push to Pawl's branches holds the commit of one attempt, and no attempt has two.
+// pushedOnce checks that every push to Pawl's branches holds the commit of one attempt, and that no commit is pushed twice.
 func (s *soak) pushedOnce(states map[string]thread.State) {
 	s.t.Helper()
 	times := map[string]int{} // by commit, how many attempts recorded it

@@ -78,7 +78,7 @@ func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
 		time.Since(began).Round(time.Second), tally(s.died()), s.spray.copies.Load())
 }
 
-// stageEnd returns the number of ends after the next stage.
+// stageEnd returns the number of kills or stops at the end of the next stage.
 func stageEnd(now, all int) int { return max(now, min(now+stageKills, all)) }
 
 // awaitEnd stops the random kills, restarts all servers, waits until all work is finished, and returns the threads. If threads
@@ -191,7 +191,7 @@ type size struct {
 	seed         uint64
 }
 
-// soakSize reads the size from the environment. Without SOAK_KILLS it is that of make test-all.
+// soakSize reads the size from the environment. Without SOAK_KILLS it returns the size for make test-all.
 func soakSize(t *testing.T) size {
 	t.Helper()
 	s := size{kills: fewKills, within: soakTime, seed: soakSeed}

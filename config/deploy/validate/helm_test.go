@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The plain manifests, and the values of the second one.
+// The plain manifests, and the chart's values for the second one.
 const (
 	plain        = "../kubernetes/pawl.yaml"
 	plainWorkers = "../kubernetes/workers.yaml"
@@ -28,7 +28,7 @@ func init() {
 	flag.StringVar(&chart, "chart", "../helm/pawl", "the chart's folder, such as the one in a release's package")
 }
 
-// version is the release that the chart belongs to.
+// version returns the release that the chart belongs to.
 func version(t *testing.T) string {
 	t.Helper()
 	var c struct{ Version, AppVersion string }
@@ -80,7 +80,7 @@ func TestPlainManifestsMatchTheChart(t *testing.T) {
 	}
 }
 
-// workersValues are the values of the example with workers.
+// workersValues returns the values of the example with workers.
 func workersValues(t *testing.T) (values map[string]any) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(read(t, exampleAt)), &values); err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// forbidden returns why a pod is not within a level of the Pod Security Standards, as the API server decides it.
+// forbidden returns why a pod violates a level of the Pod Security Standards, as the API server decides it.
 func forbidden(t *testing.T, level psa.Level, pod corev1.PodTemplateSpec) string {
 	t.Helper()
 	checks, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -53,7 +53,7 @@ func TestPodsMeetTheirNamespacesLevel(t *testing.T) {
 			t.Errorf("%s is within %s, so %s allows too much", name, c.tooStrict, c.namespace)
 		}
 	}
-	// The control: the check sees a pod without one of the settings.
+	// As a control, the check must report a pod without one of the settings.
 	pod := bare.workers[0].Spec.Template.DeepCopy()
 	pod.Spec.Containers[0].SecurityContext.Capabilities = nil
 	if forbidden(t, psa.LevelRestricted, *pod) == "" {
@@ -76,7 +76,7 @@ func TestWorkersHoldFewSecrets(t *testing.T) {
 			t.Errorf("agents can read %+v", v.Secret.Items)
 		}
 	}
-	// A command as probe would have the secrets in its environment.
+	// A probe that runs a command would have the secrets in its environment.
 	for _, probe := range []*corev1.Probe{pawl.StartupProbe, pawl.ReadinessProbe, pawl.LivenessProbe} {
 		if probe.HTTPGet == nil || probe.HTTPGet.Port.String() != pawl.Ports[0].Name {
 			t.Errorf("the probe is %+v", probe)
