@@ -21,8 +21,8 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
-// Every owner who installed the App must accept an added permission. With the workflows permission, an agent could write
-// code that runs with the repository's secrets.
+// Every owner who installed the App must accept an added permission. With the workflows permission, an agent could
+// write code that runs with the repository's secrets.
 func TestAppRequestsOnlyNeededPermissions(t *testing.T) {
 	var app struct {
 		Name        string            `yaml:"name"`

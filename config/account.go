@@ -89,8 +89,8 @@ func (s *source) validateBackendAccounts(key string, b Backend, c Server) {
 	}
 }
 
-// validateAlike checks that an account uses the protocol of the backend's first account. A CLI with several
-// protocols gets one model name, which is valid for only one of them.
+// validateAlike checks that an account uses the protocol of the backend's first account. A CLI with several protocols
+// gets one model name, which is valid for only one of them.
 func (s *source) validateAlike(at, name string, b Backend, c Server) {
 	if len(CLIOf(b.Kind).Protocols) < 2 {
 		return

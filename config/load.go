@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Load reads the server configuration. env looks up variables. The error is Problems if the file can be read but
-// is invalid.
+// Load reads the server configuration. env looks up variables. The error is Problems if the file can be read but is
+// invalid.
 func Load(path string, env func(string) (string, bool)) (Server, error) { return load(path, env, true) }
 
 // LoadWithoutApp is Load with an optional App.
@@ -209,7 +209,8 @@ func (s *source) add(key, format string, args ...any) {
 	s.addAlso(key, format, args...)
 }
 
-// addAlso always records a problem. Its position is the key's, or the nearest enclosing key's if the file lacks the key.
+// addAlso always records a problem. Its position is the key's, or the nearest enclosing key's if the file lacks the
+// key.
 func (s *source) addAlso(key, format string, args ...any) {
 	s.broken[key] = true
 	var at position

@@ -78,7 +78,7 @@ func IsModel(name, model string) bool {
 	return rest == "" || dated.MatchString(rest)
 }
 
-// PriceOf returns the last price with the model's exact name, else the price of the model that it is a dated version of.
+// PriceOf returns the last price with the model's exact name. Without one, it returns the undated model's price.
 func PriceOf(model string, list []Price) (best Price, ok bool) {
 	for _, p := range slices.Backward(list) {
 		if p.Model == model {

@@ -21,8 +21,8 @@ const (
 	maxPrefer     = time.Minute
 )
 
-// maxLabels limits the labels of a node or a repository. Our choice: a node serves
-// each subset of its labels, and 8 labels have 256 subsets.
+// maxLabels limits the labels of a node or a repository. Our choice: a node serves each subset of its labels, and 8
+// labels have 256 subsets.
 const maxLabels = 8
 
 var labelForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)

@@ -229,8 +229,8 @@ type Effective struct {
 	WatchRounds    int    // rounds of a watch without a new remark by a user
 }
 
-// Narrow applies a repository's configuration, which can only lower limits. Raising a limit is a problem. If there
-// is a problem, Pawl must run nothing.
+// Narrow applies a repository's configuration, which can only lower limits. Raising a limit is a problem. If there is a
+// problem, Pawl must run nothing.
 func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
 	s.positions = r.positions

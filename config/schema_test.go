@@ -153,8 +153,8 @@ func (r row) defaults(t *testing.T) (all []string) {
 	return all
 }
 
-// tableOf returns a section as a table of docs/configuration.md. Keys of a repository have no default column, because the
-// server's values are their defaults.
+// tableOf returns a section as a table of docs/configuration.md. Keys of a repository have no default column, because
+// the server's values are their defaults.
 func tableOf(t *testing.T, rows []row, hasDefaults bool) string {
 	t.Helper()
 	var b strings.Builder

@@ -1,6 +1,6 @@
 // Package handlers turns webhooks into events. Ingress stores a delivery and answers; the queue later calls Deliver,
-// which passes it to the EventHandler of its event (one file per event). The handler parses the payload, asks
-// policy/feedback whether it is feedback, and appends an event with its reason to the thread's log. internal/catchup
+// which passes it to the EventHandler of its event (one file per event). The handler parses the payload and asks
+// policy/feedback whether it is feedback. It appends an event, with the reason, to the thread's log. internal/catchup
 // finds missed activities and passes them to Decide.
 //
 //	ingress.go       refused webhooks, secrets

@@ -146,7 +146,7 @@ func ranAt(s thread.State, at time.Time) bool {
 	})
 }
 
-// ran reports whether an attempt that started at began was running at a time, or had ended shortly before that time.
+// ran reports whether an attempt that started at began was running at the time at, or had ended shortly before.
 func ran(a thread.Attempt, began, at time.Time) bool {
 	if at.Before(began) {
 		return false
@@ -182,7 +182,7 @@ func opened(s thread.State, pull int) bool {
 // ownAfter allows for clock differences: a remark up to this long after an attempt's end may be the agent's.
 const ownAfter = 2 * time.Minute
 
-// authored reports whether an agent wrote the remark through a user's token, in an attempt that was running on this
+// authored reports whether an agent wrote the remark through a user's token. The agent's attempt may have run on this
 // or another thread of the repository. Only the additions to an edited description count.
 func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
 	near, err := h.Store.Near(ctx, t)

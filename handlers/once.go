@@ -20,12 +20,12 @@ import (
 // Reconciled replaces a delivery's GUID in events of the reconciliation.
 const Reconciled = "reconciliation"
 
-// ReconciledEdit marks an edit that the reconciliation found without its editor. It is recorded as ignored;
-// if the edit's webhook arrives later, Pawl judges the webhook's edit.
+// ReconciledEdit marks an edit that the reconciliation found without its editor. It is recorded as ignored; if the
+// edit's webhook arrives later, Pawl judges the webhook's edit.
 const ReconciledEdit = "reconciliation of an edit"
 
-// MadeKey returns the key of an original text; empty without an id. Edits are identified by delivery, since a text
-// may be edited back and forth within one second, and GitHub's timestamps are in whole seconds.
+// MadeKey returns the key of an original text; empty without an id. Edits are identified by delivery. A text may be
+// edited back and forth within one second, and GitHub's timestamps are in whole seconds.
 func MadeKey(kind string, id int64) string {
 	if id == 0 {
 		return ""

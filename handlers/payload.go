@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// payload has the fields of events that Pawl reads (GitHub: "Webhook events and payloads"). go-github's types lack
-// some of these fields and take three times as long to parse.
+// payload has the fields of events that Pawl reads (GitHub: "Webhook events and payloads"). go-github's types lack some
+// of these fields and take three times as long to parse.
 type payload struct {
 	Action       string         `json:"action"`
 	Sender       feedback.Actor `json:"sender"`

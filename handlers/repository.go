@@ -35,8 +35,8 @@ func repositoryChanged(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// pause pauses or unpauses the repository before the command is logged, so a crash between the two only repeats
-// the command. If nothing changed, the answer explains why.
+// pause pauses or unpauses the repository before the command is logged. So a crash in between only repeats the command.
+// If nothing changed, the answer explains why.
 func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (thread.NewEvent, error) {
 	by := commands.Actor{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
 	err := commands.OnRepository(ctx, h.Store, f.Command, t.Owner, t.Name, by)

@@ -57,8 +57,8 @@ func modules(t *testing.T) string {
 	return dir
 }
 
-// cliRig is a repository, a fake provider that plays one scenario, and a
-// configuration with one real CLI that reaches it through the gateway.
+// cliRig is a repository, a fake provider that plays one scenario, and a configuration with one real CLI. The CLI
+// reaches the provider through the gateway.
 type cliRig struct {
 	*folder
 	cli      realCLI
@@ -82,9 +82,9 @@ func newCLIRig(t *testing.T, cli realCLI, scenario string) *cliRig {
 	return s
 }
 
-// section returns the configuration of the CLI, its provider and the sandbox. Its startup timeout is
-// long: a CLI starts in 2 to 4 s on an idle machine and in over a minute on a busy one, and OpenCode prints nothing
-// until it gives up on a provider.
+// section returns the configuration of the CLI, its provider and the sandbox. Its startup timeout is long: a CLI starts
+// in 2 to 4 s on an idle machine, but in over a minute on a busy one. OpenCode also prints nothing until it gives up on
+// a provider.
 func (s *cliRig) section() string {
 	base := s.provider.URL(s.scenario)
 	if s.cli.protocol == "openai" {

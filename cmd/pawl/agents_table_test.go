@@ -35,8 +35,8 @@ type agentCase struct {
 	check       func(s *cliRig, r local.Result, last policy.Receipt)
 }
 
-// exceptOpenCode names all CLIs except OpenCode. It is for cases that test Pawl more than the CLI. A task takes OpenCode
-// about five times the CPU time of another CLI. Recorded runs test how Pawl reads OpenCode's output.
+// exceptOpenCode names all CLIs except OpenCode. It is for cases that test Pawl more than the CLI. A task takes
+// OpenCode about five times the CPU time of another CLI. Recorded runs test how Pawl reads OpenCode's output.
 var (
 	everyCLI       = every("")
 	exceptOpenCode = every(config.OpenCode)

@@ -32,9 +32,9 @@ echo refused >&2
 exit 1
 `
 
-// The node that takes over a killed node's thread counts the tokens of the killed attempt, in the receipt and in the
-// daily budget. At most two calls are lost: the call in flight, and the call before it, because the agent gets an answer
-// a moment before it is counted.
+// The node that takes over a killed node's thread counts the killed attempt's tokens in the receipt and in the daily
+// budget. At most two calls are lost: the call in flight and the call before it. The agent gets an answer a moment
+// before the answer is counted.
 func TestDailyBudgetSurvivesANodeKill(t *testing.T) {
 	t.Parallel()
 	const aCall = 1234 // tokens, by the fake provider

@@ -22,8 +22,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// laterVisits are later visits to crash points, which happen in a different situation than the first. Every point's first
-// visit is tested as well.
+// laterVisits are later visits to crash points, which happen in a different situation than the first. Every point's
+// first visit is tested as well.
 var laterVisits = []string{
 	"commit:12", "committed_rows:25", "event_appended:5", "claimed:2", "act_begun:3", "act_logged:3", "check_created:3",
 	"pushed:2", "attempt_ending:2", "comment_written:2",

@@ -244,8 +244,8 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 }
 
 // incident is the second act. The agent hits its usage limit repeatedly. Each round touches the pull request without
-// changing its description, and adds a comment by the agent under the user's login. Every third round also adds a
-// comment that the user wrote.
+// changing its description. The agent then comments under the user's login. Every third round also adds a comment that
+// the user wrote.
 func (d *show) incident(ctx context.Context, pull int) error {
 	d.say("\nAct 2: the incident, %d rounds", demoRounds)
 	for round := range demoRounds {

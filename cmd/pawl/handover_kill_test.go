@@ -28,8 +28,8 @@ func TestASecondSIGTERMEndsTheDrain(t *testing.T) {
 	r.WantOneAttempt(n, 2)
 }
 
-// wantContinued checks that the first attempt was interrupted, and that the second attempt finished the thread with the
-// work of both.
+// wantContinued checks that the first attempt was interrupted. The second attempt must have finished the thread with
+// the work of both.
 func (r *rig) wantContinued(n int, work string) {
 	r.T.Helper()
 	s, a := r.Ending(n), r.State(n).Attempts

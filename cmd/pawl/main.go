@@ -103,8 +103,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 // configHere is the default of --config, if the current folder has this file.
 const configHere = "pawl.yml"
 
-// foreignFolder annotates a command whose current folder may be another user's repository. Without
-// --config, such a command refuses a configuration file that git tracks.
+// foreignFolder annotates a command whose current folder may be another user's repository. Without --config, such a
+// command refuses a configuration file that git tracks.
 const foreignFolder = "foreign folder"
 
 // useConfigHere sets --config to the current folder's file, if there is one. A configuration names programs that run

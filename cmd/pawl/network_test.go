@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen runs the server as root and as an ordinary user who can create all
-// namespaces except network namespaces, as in some containers.
+// TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen runs the server as root and as an ordinary user. Both can create
+// all namespaces except network namespaces, as in some containers.
 func TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
@@ -81,8 +81,8 @@ func TestServerNeedsNetworkNamespacesUnlessNetworkIsOpen(t *testing.T) {
 	}
 }
 
-// copyProgram copies the built program with another process. A file that this process writes could not be executed while a
-// child process, forked for another test, has it open.
+// copyProgram copies the built program with another process. If this process wrote the file, a child that another test
+// forks could hold it open, and the file could not be executed.
 func copyProgram(t *testing.T, to string) {
 	t.Helper()
 	if out, err := exec.Command("cp", testrig.Program, to).CombinedOutput(); err != nil {

@@ -289,7 +289,7 @@ func (h *halted) halt() {
 	h.World.SetWebhookURL(h.URL("/api/github/hook"))
 }
 
-// takenOver checks that the other node continued in time and finished the thread, and that no process of a killed node is
+// takenOver checks that the other node continued in time and finished the thread. No process of a killed node may be
 // left.
 func (h *halted) takenOver() {
 	h.T.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// encoded returns a text with the value in base64, and the part of it that does not depend on the text around the value.
+// encoded returns a text with the value in base64. part does not depend on the text around the value.
 func encoded(v string) (whole, part string) {
 	whole = base64.StdEncoding.EncodeToString([]byte("~" + v + "~~"))
 	return whole, whole[6 : len(whole)-6]
@@ -54,8 +54,8 @@ func reveals(text, v string) bool {
 	return slices.ContainsFunc([]string{v, part, url.PathEscape(v)}, func(form string) bool { return strings.Contains(text, letters(form)) })
 }
 
-// published returns all texts that GitHub shows (check runs, pull requests, comments), and the threads on Pawl's pages and
-// in pawl status.
+// published returns all texts that GitHub shows: check runs, pull requests and comments. It adds the threads on Pawl's
+// pages and in pawl status.
 func (r *rig) published(threads ...int) string {
 	r.T.Helper()
 	var shown strings.Builder
@@ -98,8 +98,9 @@ func codexOutput(t *testing.T, messages ...string) string {
 	return out + `{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":5}}` + "\n"
 }
 
-// TestGivenSecretsAreNotPublished gives an agent all secrets that Pawl gives to agents, and the server's secrets that an
-// agent can find without a sandbox. The agent tries to publish them: in files on a pull request, and in messages on an issue.
+// TestGivenSecretsAreNotPublished gives an agent all secrets that Pawl gives to agents. It adds the server's secrets
+// that an agent can find without a sandbox. The agent tries to publish them: in files on a pull request, and in
+// messages on an issue.
 func TestGivenSecretsAreNotPublished(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -116,8 +116,8 @@ func (r *readme) calls(line string) (calls [][]string) {
 	return calls
 }
 
-// others returns patterns for the page's calls of other programs. For the call to work, a file must contain each text of
-// its pattern: {file, text}, where $1 is the pattern's first group. The group named pawl holds arguments of Pawl.
+// others returns patterns for the page's calls of other programs. For the call to work, a file must contain each text
+// of its pattern: {file, text}, where $1 is the pattern's first group. The group named pawl holds arguments of Pawl.
 func others() map[string][][2]string {
 	const compose, unit, release = "config/deploy/compose.yml", "config/deploy/pawl.service", ".github/workflows/release.yml"
 	const pods = "config/deploy/kubernetes/pawl.yaml"

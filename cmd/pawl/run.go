@@ -277,7 +277,7 @@ func showInterrupted(cmd *cobra.Command, s *solver.Solver, v checkrun.View, push
 	return errors.New("interrupted before any file was changed")
 }
 
-// notDone returns an error if the task was not done, or if --verify was given and the work is not verified.
+// notDone returns an error if the task was not done. With --verify it also does so if the work is not verified.
 func notDone(v checkrun.View, verifies bool) error {
 	if v.State == checkrun.Waiting {
 		return fmt.Errorf("the task was not done: %s; run it again after the wait", checkrun.Headline(v))

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlbot/pawl/internal/server"
 )
 
-// gcPercent replaces Go's default of 100, unless GOGC is set. The live heap is only a few megabytes. With Go's
-// default, garbage collection takes a twelfth of the CPU time spent on webhooks (lab/bench ratios, memory).
+// gcPercent replaces Go's default of 100, unless GOGC is set. The live heap is only a few megabytes. With Go's default,
+// garbage collection takes a twelfth of the CPU time spent on webhooks (lab/bench ratios, memory).
 const gcPercent = 150
 
 func serveCommand() *cobra.Command {

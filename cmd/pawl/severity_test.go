@@ -10,8 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// After the third severe loop of a backend in one repository within a week, only a user's command lets that backend work
-// in the repository again.
+// After a backend's third severe loop in a repository within a week, only a user's command lets it work there again.
 func TestThirdSevereLoopInAWeekNeedsAUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

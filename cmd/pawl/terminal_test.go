@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// At a terminal a command shows how much of a large file it has read, in one line that is cleared at the end.
+// At a terminal a command shows how much of a large file it has read. It clears this line at the end.
 func TestLargeFileShowsReadProgress(t *testing.T) {
 	t.Parallel()
 	for size, shows := range map[int64]bool{slowRead: true, slowRead - 1: false} {

@@ -1,5 +1,5 @@
-// Package handlerstest gives the tests of handlers and internal/catchup a repository on a fake GitHub, a client, an
-// SQLite store, and a clock that the test moves. It does not import handlers, whose own tests use it.
+// Package handlerstest sets up tests of handlers and internal/catchup. It has a repository on a fake GitHub, a client,
+// an SQLite store, and a clock that the test moves. It does not import handlers, whose own tests use it.
 package handlerstest
 
 import (

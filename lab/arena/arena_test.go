@@ -247,8 +247,7 @@ func (a *arena) waits() map[string]time.Time {
 	return all
 }
 
-// wait moves the clocks to the next time at which a thread or a bot is due, and reports
-// whether there is one.
+// wait moves the clocks to the next time at which a thread or a bot is due. It reports whether there is such a time.
 func (a *arena) wait() bool {
 	a.t.Helper()
 	var next time.Time

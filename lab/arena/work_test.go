@@ -97,8 +97,8 @@ var workers = []bot{
 			s.did(s.World.ClosePull(s.repo, s.pull, writer))
 			s.did(s.World.ReopenIssue(s.repo, s.pull, writer))
 		},
-		// Pawl may update the comment and the check run at each of the 12 closings and openings, in addition to the 5 writes
-		// of an attempt.
+		// An attempt has 5 writes. Pawl may also update the comment and the check run at each of the 12 closings and
+		// openings.
 		bound: bound{attempts: 1, writes: 5 + 12*2, why: none}},
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The aims are relative to the same commands run by hand: a ratio, plus a constant for checkout, sandbox and GitHub in a
-// warm run.
+// The aims are relative to the same commands run by hand: a ratio, plus a constant for checkout, sandbox and GitHub in
+// a warm run.
 const (
 	groundRatio = 1.5
 	groundExtra = 2 * time.Second
@@ -47,8 +47,8 @@ func projects() []project {
 	}
 }
 
-// measureGround solves two issues in each project, and runs the same commands by hand in a new and in a warm clone. An
-// attempt's time is from the user's command to the attempt's end.
+// measureGround solves two issues in each project. It runs the same commands by hand in a new clone and in a warm one.
+// An attempt's time is from the user's command to the attempt's end.
 func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
 	root, err := rig.ProjectRoot(ctx)
@@ -193,8 +193,8 @@ func watchDisk(data string, most *int64) (stop func()) {
 	return func() { close(ended); <-done }
 }
 
-// attempts solves two issues of one repository, one after the other. most is the maximum disk space of the second attempt,
-// and layer the size of the layer that both begin with, in bytes.
+// attempts solves two issues of one repository, one after the other. most is the maximum disk space of the second
+// attempt, in bytes. layer is the size of the layer that both begin with, in bytes.
 func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, files map[string]string) (first, second time.Duration, most, layer int64, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return 0, 0, 0, 0, err

@@ -155,8 +155,8 @@ func (n *simNode) continues(ctx context.Context) {
 	})
 }
 
-// begin decides and prepares, as the solver does: it reads the log and all shared state, enters the attempt in the
-// ledger, and reports it on GitHub, which takes two events for each change.
+// begin decides and prepares, as the solver does: it reads the log and all shared state, and enters the attempt in the
+// ledger. Reporting the attempt on GitHub takes two events for each change.
 func (n *simNode) begin(ctx context.Context, h *lease.Holder) error {
 	l := h.Current()
 	account := n.account(l)

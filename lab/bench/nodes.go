@@ -47,9 +47,9 @@ const (
 // simLoads are multiples of the rates above.
 var simLoads = []float64{1, 5, 10, 20, 40, 80}
 
-// measureNodes counts what one PostgreSQL does for 50 nodes with 5,000 repositories. The nodes run in this
-// process. They have the program's own store, queue and watch of other nodes. Webhooks and attempts only call the
-// store. The rows compare the number of their statements with the program's.
+// measureNodes counts what one PostgreSQL does for 50 nodes with 5,000 repositories. The nodes run in this process.
+// They have the program's own store, queue and watch of other nodes. Webhooks and attempts only call the store. The
+// rows compare the number of their statements with the program's.
 func measureNodes(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	pg, why, err := startPostgres(ctx, fmt.Sprint("max_connections=", simConnections), "shared_preload_libraries=pg_stat_statements")
 	if err != nil {

@@ -35,9 +35,9 @@ const (
 	proxyAim = 1.5
 )
 
-// measureProxy compares how much a proxy delays the first byte of a streamed answer: httputil.ReverseProxy, a ReverseProxy
-// that also checks the request with encoding/json, and the gateway. All streams begin at the same time, which measures
-// CPU time, or one by one while others are open, like agents' streams.
+// measureProxy compares how much a proxy delays the first byte of a streamed answer: httputil.ReverseProxy, a
+// ReverseProxy that also checks the request with encoding/json, and the gateway. Streams that begin at the same time
+// measure CPU time. Streams that begin one by one while others are open are like agents' streams.
 func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string, err error) {
 	answer := "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hello there.\"}\n\n"
 	var pause atomic.Int64

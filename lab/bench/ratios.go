@@ -108,7 +108,7 @@ func ratioRow(name string, pawl, other []float64, aim float64) row {
 	return r
 }
 
-// rated holds a server's answers per second, and its CPU time per answer in µs, including the handling of the delivery.
+// rated holds a server's answers per second, and its CPU time per answer in µs. That includes handling the delivery.
 type rated struct{ rate, cpu float64 }
 
 func pawlRate(ctx context.Context, bin, dir string, shots []shot) (res rated, err error) {

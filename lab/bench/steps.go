@@ -92,8 +92,8 @@ func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) error
 	return r.UseDatabase(dsn)
 }
 
-// steps starts the nodes and wakes all threads. It returns the steps per second from the commit of the wake-ups to the
-// end of the last step, and the milliseconds of CPU time per step, which other programs disturb less.
+// steps starts the nodes and wakes all threads. The rate is in steps per second, from the commit of the wake-ups to the
+// end of the last step. The cost is in milliseconds of CPU time per step; other programs disturb it less.
 func (r *bench) steps(ctx context.Context, pg *postgres, nodes int) (rate, cost float64, err error) {
 	var all []*bench
 	defer func() {
@@ -169,7 +169,8 @@ type postgres struct {
 	Server *exec.Cmd
 }
 
-// startPostgres starts the PostgreSQL of Debian's package with extra settings. If it is not installed, why is the reason.
+// startPostgres starts the PostgreSQL of Debian's package with extra settings. If it is not installed, why is the
+// reason.
 func startPostgres(ctx context.Context, settings ...string) (p *postgres, why string, err error) {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if len(dirs) == 0 {

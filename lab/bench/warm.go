@@ -28,8 +28,8 @@ const (
 // briefAgent works for a second, as if it built from caches.
 const briefAgent = "cat > /dev/null\nsleep 1\necho line >> a.txt\n"
 
-// measureWarm counts the attempts that begin on a node where the repository had an attempt before, with node.prefer and
-// without, and measures the time from the command to the attempt.
+// measureWarm counts the attempts that begin on a node where the repository had an attempt before. It also measures the
+// time from the command to the attempt. It does both with and without node.prefer.
 func measureWarm(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	pg, why, err := startPostgres(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func warmStarts(ctx context.Context, bin, dir string, pg *postgres, prefer strin
 	return share, waits, err
 }
 
-// judgeWarm waits for the first attempt of each thread. It returns the share of attempts in a folder where an earlier
-// attempt of the repository began, and the times from command to attempt.
+// judgeWarm waits for the first attempt of each thread. share is the share of attempts in a folder where an earlier
+// attempt of the repository began. waits are the times from command to attempt.
 func judgeWarm(ctx context.Context, r *bench, db *store.Store, requested map[thread.ID]time.Time) (share float64, waits []time.Duration, err error) {
 	earliest := map[[2]string]time.Time{} // by repository and folder
 	var began []thread.Attempt

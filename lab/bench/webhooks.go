@@ -152,8 +152,8 @@ func words(n int) string {
 	return b.String()
 }
 
-// shot is a prepared delivery without its GUID. It is signed and encoded before the measurement, because that would take
-// CPU time from the server.
+// shot is a prepared delivery without its GUID. It is signed and encoded before the measurement, because that would
+// take CPU time from the server.
 type shot struct{ head, body []byte }
 
 // load sends deliveries over its own connections.
@@ -269,7 +269,7 @@ const (
 	ignoredTurns = 3
 )
 
-// measureIgnored sends comments that are not for Pawl. It measures the server's processor time until they are handled, and
+// measureIgnored sends comments that are not for Pawl. It measures the server's CPU time until they are handled, and
 // its requests to GitHub.
 func measureIgnored(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	var each []time.Duration

@@ -22,8 +22,8 @@ func recorded(t *testing.T) *os.File {
 	return f
 }
 
-// TestEvalThresholds prints the report on the recorded pairs. It fails if a view shows that another threshold is better than
-// the default, except in the view of the agent's prose.
+// TestEvalThresholds prints the report on the recorded pairs. It fails if a view, except the agent's prose, shows that
+// another threshold is better than the default.
 func TestEvalThresholds(t *testing.T) {
 	f := recorded(t)
 	r, err := Measure(Read(f), Options{Threshold: policy.Defaults().Stagnation.Similarity, Seed: 1, Resamples: 2000})

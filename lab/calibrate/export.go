@@ -73,8 +73,8 @@ func retries(group string, s thread.State) []Pair {
 	return pairs
 }
 
-// labelOf returns whether attempt b repeats the failed attempt a. It is Same if the tree or the failing tests are equal, and
-// Different if other tests fail or b succeeded. It is empty if unknown.
+// labelOf returns whether attempt b repeats the failed attempt a. It is Same if the tree or the failing tests are
+// equal. It is Different if other tests fail or b succeeded, and empty if unknown.
 func labelOf(a, b policy.Receipt) string {
 	if !a.Failing() {
 		return ""

@@ -33,7 +33,8 @@ type View struct {
 	AUC         Number `json:"auc"` // probability that a same pair is more similar than a different one; 0.5 is chance
 	AUC95       Range  `json:"auc_95"`
 	Recommended *Cut   `json:"recommended"` // nil for none
-	// ROC has the curve's points from the highest to the lowest threshold, without the first point, where no pair is similar.
+	// ROC holds the curve's points from the highest to the lowest threshold. It omits the first point, where no pair is
+	// similar.
 	ROC     []Point `json:"roc"`
 	Current Cut     `json:"current"` // the current threshold
 	HeldOut HeldOut `json:"held_out"`
@@ -163,8 +164,7 @@ const (
 	plotHeight = 13
 )
 
-// plot draws the ROC curve in characters, with the line of chance and the points of the current and the recommended
-// threshold.
+// plot draws the ROC curve in characters, with the line of chance. It marks the current and the recommended threshold.
 func (v View) plot() string {
 	grid := make([][]rune, plotHeight)
 	for y := range grid {

@@ -26,8 +26,8 @@ const repo = "acme/totals"
 // patience limits every wait. It is long, so that a busy machine fails no test.
 const patience = 5 * time.Minute
 
-// site is a server with four issues: one is solved by the second attempt, one is stuck, one waits for a usage limit, and
-// one has an agent that works until the test ends.
+// site is a server with four issues. The second attempt solves one issue, one is stuck, and one waits for a usage
+// limit. The agent of the fourth issue works until the test ends.
 type site struct {
 	*rig.Rig
 	t      *testing.T

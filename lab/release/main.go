@@ -1,6 +1,7 @@
-// Release builds and checks a tag's release (pack.go, check.go). The release has an archive and a bill of materials for each
-// platform, the image with only the program as an OCI layout, the chart, and checksums. Release needs no daemon and no
-// secret, and no network except the Go module proxy. The same commit gives the same bytes. .ci/release runs it.
+// Release builds and checks a tag's release (pack.go, check.go). The release has an archive and a bill of materials for
+// each platform. It also has the chart, checksums, and an OCI layout of the image that contains only the program.
+// Release needs no daemon and no secret, and no network except the Go module proxy. The same commit gives the same
+// bytes. .ci/release runs it.
 package main
 
 import (

@@ -249,8 +249,8 @@ func (s *soak) counts() (kills, stops int) {
 	return kills, stops
 }
 
-// load lets users ask for work, and kills and stops servers. It ends after enough kills and stops since the start, or when
-// the time is over.
+// load lets users ask for work, and kills and stops servers. It ends after enough kills and stops since the start, or
+// when the time is over.
 func (s *soak) load(kills, stops int, until time.Time) {
 	s.t.Helper()
 	for time.Now().Before(until) {

@@ -63,7 +63,7 @@ func (s *soak) placed() {
 	}
 }
 
-// pushedOnce checks that every push to Pawl's branches holds the commit of one attempt, and that no commit is pushed twice.
+// pushedOnce checks that every push to Pawl's branches holds the commit of one attempt. No commit may be pushed twice.
 func (s *soak) pushedOnce(states map[string]thread.State) {
 	s.t.Helper()
 	times := map[string]int{} // by commit, how many attempts recorded it

@@ -14,10 +14,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The size of the soak in `make test-all`. `make soak` sets larger values. SOAK_KILLS is the number of kills, SOAK_STOPS
-// the number of orderly stops among them, SOAK_TIME the maximum time for them, and SOAK_SEED the seed (by default it is
-// random, and printed). SOAK_DATABASE=postgres runs three nodes with different labels on one database. SOAK_SIGNAL=TERM
-// replaces every kill with a stop.
+// The size of the soak in `make test-all`. `make soak` sets larger values. SOAK_KILLS is the number of kills, and
+// SOAK_STOPS is the number of orderly stops in addition. SOAK_TIME is the maximum time for both. SOAK_SEED is the seed,
+// which by default is random and printed. SOAK_DATABASE=postgres runs three nodes with different labels on one
+// database. SOAK_SIGNAL=TERM replaces every kill with a stop.
 const (
 	fewKills = 30
 	soakTime = 10 * time.Minute
@@ -81,9 +81,9 @@ func TestRandomKillsUnderLoadLoseAndDuplicateNothing(t *testing.T) {
 // stageEnd returns the number of kills or stops at the end of the next stage.
 func stageEnd(now, all int) int { return max(now, min(now+stageKills, all)) }
 
-// awaitEnd stops the random kills, restarts all servers, waits until all work is finished, and returns the threads. If threads
-// only wait for GitHub's hourly limits, which the load used up, it moves the clock by an hour and restarts the servers
-// again. It cannot move PostgreSQL's clock, which decides which threads of a shared database are due.
+// awaitEnd stops the random kills, restarts all servers, waits until all work is finished, and returns the threads. The
+// load uses up GitHub's hourly limits. If threads only wait for these, awaitEnd moves the clock by an hour and restarts
+// the servers again. It cannot move PostgreSQL's clock, which decides which threads of a shared database are due.
 func (s *soak) awaitEnd() map[string]thread.State {
 	s.t.Helper()
 	s.calm.Store(true)

@@ -94,7 +94,7 @@ type step struct {
 	text  string
 	typed bool
 	took  time.Duration
-	work  time.Duration // processor time; zero if the command keeps running
+	work  time.Duration // CPU time; zero if the command keeps running
 }
 
 func (v *visit) play() (err error) {
@@ -285,7 +285,7 @@ func (v *visit) table() error {
 			number = fmt.Sprint(i + 1)
 			typed++
 		}
-		if s.work >= time.Second { // on a busy machine a command takes longer than its processor time
+		if s.work >= time.Second { // on a busy machine a command takes longer than its CPU time
 			s.text += fmt.Sprintf(" (%.0f s of processors)", s.work.Seconds())
 		}
 		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)

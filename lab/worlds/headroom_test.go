@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// The number of cut-off attempts and the used shares vary little between seeds, so one seed is enough.
-// go run ./worlds -headroom plays more.
+// The number of cut-off attempts and the used shares vary little between seeds, so one seed is enough. go run ./worlds
+// -headroom plays more.
 func TestHeadroomAvoidsLimits(t *testing.T) {
 	usual := demands()[0]
 	played := playMonths(usual, 1)

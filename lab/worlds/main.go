@@ -1,14 +1,14 @@
-// Worlds compares Pawl's choice of a backend with textbook rules in simulated worlds of 16 weeks. A rule's regret is the
-// number of good attempts that it loses because it does not always choose the currently best backend. For each rule, Worlds
-// prints how much of the regret of uniform choice it saves, in per cent, with a 95 % bootstrap interval over the seeds. The
-// last column is the lead of the best other rule over Pawl in points; below zero Pawl leads. Run `go run ./worlds` in lab/;
-// 200 seeds take about ten minutes on two cores.
+// Worlds compares Pawl's choice of a backend with textbook rules in simulated worlds of 16 weeks. A rule's regret is
+// the number of good attempts that it loses because it does not always choose the currently best backend. For each
+// rule, Worlds prints the percentage of uniform choice's regret that it saves, with a 95 % bootstrap interval over the
+// seeds. The last column is the lead of the best other rule over Pawl in points; below zero Pawl leads. Run `go run
+// ./worlds` in lab/; 200 seeds take about ten minutes on two cores.
 //
 // With -headroom it instead simulates a month with more work than accounts with usage windows can do. It compares Pawl with
 // Pawl without headroom, and with using the accounts in turn. Five seeds take about seven minutes.
 //
-// main.go has the worlds and the output, play.go the rules and the regret, headroom.go the month with usage windows, and
-// package learningtest the simulated backends and signals.
+// main.go has the worlds and the output, and play.go has the rules and the regret. headroom.go has the month with usage
+// windows. Package learningtest has the simulated backends and signals.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package validate checks config/deploy: the compose file with the Compose Specification's loader, the chart with
-// Helm, the manifests with the Kubernetes API's types, pods with the library of the Pod Security Standards, and
-// keda.yaml with KEDA's schema. It is a module of its own, so that Pawl does not depend on Kubernetes.
+// Package validate checks config/deploy with the tools' own code: the Compose Specification's loader, Helm, the
+// Kubernetes API's types, and the library of the Pod Security Standards. KEDA's schema checks keda.yaml. The package is
+// a separate module, so that Pawl does not depend on Kubernetes.
 package validate
