@@ -101,7 +101,7 @@ func (s *source) validateToken(key string, token Secret) {
 	s.addIf(n < minWebhookSecret, key, "has %d characters; use at least %d random ones, the same on both servers", n, minWebhookSecret)
 }
 
-// isLoopback reports whether a host is surely this machine.
+// isLoopback reports whether a host is certainly this machine.
 func isLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

@@ -6,7 +6,7 @@
 //	ingress.go       refused webhooks, secrets
 //	handlers.go      the list of handlers, failed deliveries, ignored events (Other)
 //	payload.go       the parsed fields of events
-//	take.go          judgement, look-ups, log entries, wake-ups
+//	take.go          judgement, lookups, log entries, wake-ups
 //	once.go          keys: each remark counts once, whatever its source
 //	generation.go    remarks by agents; threads that follow from Pawl's work
 //	signals.go       permissions, merges, reverts, users' verdicts

@@ -146,7 +146,8 @@ func ranAt(s thread.State, at time.Time) bool {
 	})
 }
 
-// ran reports whether an attempt that started at began was running at the time at, or had ended shortly before.
+// ran reports whether an attempt was running at a time, or had ended shortly before. began replaces the attempt's
+// start.
 func ran(a thread.Attempt, began, at time.Time) bool {
 	if at.Before(began) {
 		return false

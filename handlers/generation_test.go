@@ -47,7 +47,6 @@ func TestAttemptCoversTwoMinutesAfterItsEnd(t *testing.T) {
 	}
 }
 
-// addEvent appends to a thread's log.
 func (w *rig) addEvent(t thread.ID, kind thread.Kind, data any) {
 	w.T.Helper()
 	_, err := w.Store.Append(w.T.Context(), t, false, thread.NewEvent{Kind: kind, At: w.Now(), Data: data})

@@ -136,7 +136,6 @@ func TestCommandOnAClosingThreadAsksForNothing(t *testing.T) {
 	}
 }
 
-// panicking is a store that panics.
 type panicking struct{ *store.Store }
 
 func (panicking) Append(context.Context, thread.ID, bool, ...thread.NewEvent) (int, error) {

@@ -53,7 +53,6 @@ func (l *folder) write(name, text string) {
 	}
 }
 
-// commit commits all files of the repository.
 func (l *folder) commit(subject string) {
 	l.t.Helper()
 	l.git("add", "--force", ".")

@@ -141,7 +141,7 @@ func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 	_ = cmd.MarkFlagRequired(name) // the flag is declared one line above
 }
 
-// serverConfig describes --config of the commands that need a server's configuration.
+// serverConfig is the usage text of --config for commands that need a server's configuration.
 const serverConfig = "the server's configuration file (default: " + configHere + " in the current folder)"
 
 func jsonFlag(cmd *cobra.Command) { cmd.Flags().Bool("json", false, "print one JSON object") }

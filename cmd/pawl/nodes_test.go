@@ -36,7 +36,6 @@ func newCluster(t *testing.T, db *postgrestest.Server) *cluster {
 	return c
 }
 
-// startPostgres starts a PostgreSQL server for this test.
 func startPostgres(t *testing.T) *postgrestest.Server {
 	t.Helper()
 	return postgrestest.Start(t)
@@ -81,7 +80,6 @@ func (c *cluster) leave(m *testrig.Member, sig syscall.Signal) {
 	c.nodes = slices.DeleteFunc(c.nodes, func(n *testrig.Member) bool { return n == m })
 }
 
-// issue opens an issue and comments /pawl solve.
 func (c *cluster) issue(title string) int {
 	c.T.Helper()
 	return c.Solve(title, "Please add a line to a.txt.")

@@ -23,7 +23,6 @@ import (
 
 var whole = flag.Bool("arena", false, "play all bots of the arena, and print the results")
 
-// bot is one opponent.
 type bot struct {
 	name, does string
 	files      map[string]string // additional files of its repository

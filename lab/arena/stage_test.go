@@ -52,13 +52,11 @@ func newStage(t *testing.T, more string) *stage {
 	return s
 }
 
-// agent replaces the agent's script.
 func (s *stage) agent(script string) {
 	s.t.Helper()
 	s.must(os.WriteFile(filepath.Join(s.Dir, "agent.sh"), []byte(script), 0o700))
 }
 
-// begin starts the server.
 func (s *stage) begin() {
 	s.t.Helper()
 	cfg, err := config.Load(filepath.Join(s.Dir, "pawl.yml"), os.LookupEnv)

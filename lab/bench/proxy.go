@@ -35,7 +35,7 @@ const (
 	proxyAim = 1.5
 )
 
-// measureProxy compares how much a proxy delays the first byte of a streamed answer: httputil.ReverseProxy, a
+// measureProxy compares how much three proxies delay the first byte of a streamed answer: httputil.ReverseProxy, a
 // ReverseProxy that also checks the request with encoding/json, and the gateway. Streams that begin at the same time
 // measure CPU time. Streams that begin one by one while others are open are like agents' streams.
 func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string, err error) {

@@ -72,7 +72,7 @@ func streamSpeed(ctx context.Context, bin string, log codexLog) (rows []row, err
 				continue
 			}
 			began := time.Now()
-			// A pipe, because with /dev/null grep stops at the first match.
+			// This needs a pipe: with /dev/null, grep stops at the first match.
 			cmd := exec.CommandContext(ctx, y.argv[0], y.argv[1:]...)
 			cmd.Stdout = &discard{}
 			if err := cmd.Run(); err != nil {
@@ -265,7 +265,7 @@ func (w *codexWriter) command() {
 	i := item{ID: w.id(), Type: "command_execution", Status: "in_progress", Output: new(string),
 		Command: fmt.Sprintf("/bin/bash -lc \"cd internal && rg -n 'func %s' . | head -%d; go test ./...\"", someNames[w.chance.IntN(len(someNames))], 20+w.chance.IntN(80))}
 	w.line(event{Type: "item.started", Item: &i})
-	// About 300 B, doubled up to seven times: at most about 50 kB, and half of the outputs are below 2 kB.
+	// The size is about 300 B, doubled up to seven times, so at most about 50 kB. Half of the outputs are below 2 kB.
 	size := (200 + w.chance.IntN(200)) << min(w.chance.IntN(8), w.chance.IntN(8))
 	if w.chance.IntN(200) == 0 {
 		size = 300_000

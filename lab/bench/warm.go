@@ -20,7 +20,7 @@ const (
 	// Each repository gets warmRounds requests, one after another, so that about a third of the six slots is busy.
 	warmRounds = 15
 	warmPause  = 900 * time.Millisecond
-	// Aims of the issue that asked for node.prefer. The first attempt of each repository is cold: 7 % of these.
+	// The aims are from the issue that asked for node.prefer. The first attempt of each repository is cold: 7 % of these.
 	warmAim = 0.9
 	lateAim = 5 * time.Second
 )

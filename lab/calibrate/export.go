@@ -47,7 +47,7 @@ func (o options) exportRetries(ctx context.Context, _ io.Reader, out io.Writer) 
 	return nil
 }
 
-// retries returns the pairs of consecutive attempts of the thread's runs that can be labelled.
+// retries returns labelled pairs of consecutive attempts in the thread's runs. It omits pairs that it cannot label.
 func retries(group string, s thread.State) []Pair {
 	var pairs []Pair
 	for i := 1; i < len(s.Attempts); i++ {

@@ -105,8 +105,8 @@ func (c counts) auc() float64 {
 	return float64(halves) / float64(2*c.same.n*c.different.n)
 }
 
-// choose returns the level with the highest true positive rate whose false positive rate is at most MaxFPR. Among equal
-// rates it takes the highest threshold. It returns −1 if there is no such level.
+// choose returns the level that has the highest true positive rate with a false positive rate of at most MaxFPR. Among
+// equal rates it takes the highest threshold. It returns −1 if there is no such level.
 func (c counts) choose() int {
 	best, most := -1, 0
 	if c.different.n == 0 {

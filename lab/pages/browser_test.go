@@ -137,7 +137,6 @@ func (b *browser) shoot(name, scheme string, width int64) {
 	}
 }
 
-// fileName turns a page's path into a file name.
 func fileName(path string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("/?=&#%", r) {

@@ -47,7 +47,6 @@ func run(out, tag string, platforms []string) error {
 	return r.check()
 }
 
-// release is the build of one commit.
 type release struct {
 	src       string // the commit's files
 	out       string

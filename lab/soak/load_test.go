@@ -50,7 +50,6 @@ type node struct {
 	long atomic.Bool // whether the current process is killed only rarely
 }
 
-// issue is an issue in a repository.
 type issue struct {
 	repo   string
 	number int
@@ -294,7 +293,6 @@ func (s *soak) mayEnd(n *node) bool {
 	return s.n(40) == 0
 }
 
-// ask opens an issue and asks Pawl to solve it.
 func (s *soak) ask() {
 	s.t.Helper()
 	repo := s.repos[s.n(len(s.repos))]

@@ -184,7 +184,6 @@ func tally(deaths []crashtest.Death) map[string]int {
 	return count
 }
 
-// size is the size of a soak.
 type size struct {
 	kills, stops int
 	within       time.Duration

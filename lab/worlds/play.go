@@ -16,7 +16,6 @@ import (
 	"github.com/pawlbot/pawl/policy/learning/learningtest"
 )
 
-// world is a simulated world for choosers.
 type world struct{ learningtest.World }
 
 // chooser is a rule of choice.
