@@ -38,7 +38,7 @@ const (
 	maxPerDay   = 1000
 	// maxGlobal allows a hundred threads at their maximum.
 	maxGlobal   = 100 * maxPerDay
-	maxWait     = 8 * 24 * time.Hour // the longest time until a reset that Pawl accepts
+	maxWait     = 8 * 24 * time.Hour // as limit.Latest, the latest reset that Pawl accepts
 	maxTry      = 10
 	maxRunTests = 1000
 	// maxThreshold exceeds the edits of every recorded run.

@@ -73,6 +73,7 @@ const (
 	memoryAim = 40 << 10
 	// idle is the wait before a measurement; it includes one sweep.
 	idle = 6 * time.Second
+	// waiters is the number of waiting threads.
 	waiters = 10_000
 )
 

@@ -31,6 +31,7 @@ const (
 	connections = 64
 	// payloadSize is the usual size of an issue_comment event, in bytes.
 	payloadSize = 14 << 10
+	// commented is the number of issues that get comments.
 	commented = 1000
 )
 
