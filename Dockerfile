@@ -2,18 +2,15 @@
 # Run:   docker run -v pawl:/data -p 8080:8080 --env-file pawl.env \
 #          --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined pawl
 #
-# /data holds pawl.yml and what it names by relative paths: the database, the
-# key, clones and transcripts. Agents run in bubblewrap, which makes user and
-# mount namespaces and its own /proc. Docker's default seccomp and AppArmor
-# profiles and its masked paths forbid that, hence the options above. Without
-# them set sandbox.mode to none: the container is then the only sandbox. In
-# Kubernetes prefer sandbox.mode pod, see config/deploy/README.md.
+# /data holds pawl.yml and the files that it names by relative paths: the database, the key, clones and transcripts.
+# Agents run in bubblewrap, which creates user and mount namespaces and its own /proc. Docker's default seccomp and
+# AppArmor profiles and its masked paths forbid that, hence the options above. Without these options, set sandbox.mode
+# to none: the container is then the only sandbox. In Kubernetes, prefer sandbox.mode pod; see config/deploy/README.md.
 #
-# bubblewrap and git of Debian 12 are new enough (0.8 and 2.39; Pawl asks for git
-# 2.38, and uses --disable-userns where bubblewrap has it, from 0.8 on).
-# --build-arg AGENT=codex (or another of those below) brings that CLI along; others, and
-# what they need, are added in an image built on this one, under /usr. config/deploy/README.md has an example,
-# a compose file, a Helm chart and Kubernetes manifests.
+# Debian 12's bubblewrap 0.8 and git 2.39 are new enough: Pawl needs git 2.38, and uses --disable-userns where
+# bubblewrap has it (since 0.8). --build-arg AGENT=codex, or another agent below, adds that CLI. Other CLIs and their
+# requirements belong under /usr, in an image built on this one. config/deploy/README.md has an example, a compose file,
+# a Helm chart and Kubernetes manifests.
 
 FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
@@ -27,7 +24,7 @@ RUN CGO_ENABLED=0 go build -trimpath \
     -o /usr/local/bin/pawl ./cmd/pawl
 
 FROM debian:bookworm-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
-# tini collects the processes that a killed agent leaves to process 1.
+# tini reaps the processes that a killed agent leaves to process 1.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends bubblewrap ca-certificates git tini \
     && rm -rf /var/lib/apt/lists/* \
@@ -35,7 +32,7 @@ RUN apt-get update \
     && install -d -o pawl -g pawl /data
 # AGENT is one of none, codex, claude, gemini, opencode or qwen.
 ARG AGENT=none
-# Debian's Node is too old for two of them, so npm brings one, in whose place Debian's goes away again.
+# Debian's Node is too old for two of the CLIs. So npm installs a newer one, and Debian's is removed again.
 RUN case "$AGENT" in \
     none) exit 0 ;; \
     codex) package=@openai/codex@0.169.0 ;; \
@@ -52,7 +49,7 @@ RUN case "$AGENT" in \
     && npm install --global --prefix /usr/local "$package" \
     && apt-get purge -y --auto-remove npm && rm -rf /var/lib/apt/lists/* /root/.npm \
     && "$AGENT" --version
-# A release replaces the stage build by the image that .ci/release made.
+# A release replaces the build stage with the image from .ci/release.
 COPY --from=build /usr/local/bin/pawl /usr/local/bin/pawl
 USER 10001:10001
 WORKDIR /data

@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAM := bin/pawl
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
-# Pawl's main task from issue to pull request, on loopback. Needs Go and git.
+# Shows Pawl's main task, from issue to pull request, on loopback. Needs Go and git.
 demo:
 	go run ./cmd/pawl demo
 
@@ -24,8 +24,7 @@ test:
 test-all:
 	.ci/test-all
 
-# Attacks the promises of docs/security.md: runs every test that it names, as this user and as an
-# ordinary one, and prints a table.
+# Runs every attack that docs/security.md names, as this user and as an ordinary user, and prints a table.
 attack:
 	.ci/attack
 
@@ -41,26 +40,25 @@ bench:
 	cd lab && go run ./bench
 	go test -run '^$$' -bench . -benchtime 200ms ./policy/simhash ./internal/agent ./internal/store
 
-# First plays SOAK_SEQUENCES (20000) random sequences of events in virtual time, about 25 ms of two
-# processors each; make test plays 200. Then kills servers at random while users request work,
-# SOAK_KILLS (1000) times within SOAK_TIME (30m; two processors need about half of it). After every
-# 200 kills it checks that nothing was lost, doubled or forgotten, in the database and on GitHub. Each
-# delivery arrives five times, at any node, the copies seconds late. SOAK_SEED repeats the random
-# choices of a printed seed, but not the timing of kills. With SOAK_DATABASE=postgres three nodes
-# with different labels share a database. With SOAK_SIGNAL=TERM every restart is orderly. Last, three
-# such nodes are killed 200 times and stopped in order 50 times.
+# First plays SOAK_SEQUENCES (20000) random sequences of events in virtual time, about 25 ms of two processors each.
+# make test plays 200. Then kills servers at random while users request work, SOAK_KILLS (1000) times within SOAK_TIME
+# (30m; two processors need about half of it). After every 200 kills, checks that nothing was lost, duplicated or
+# forgotten, in the database and on GitHub. Each delivery arrives five times, at any node; the copies arrive seconds
+# late. SOAK_SEED repeats the random choices of a printed seed, but not the timing of kills. With
+# SOAK_DATABASE=postgres, three nodes with different labels share a database. With SOAK_SIGNAL=TERM, every restart is
+# orderly. Finally kills three such nodes 200 times, and stops them in an orderly way 50 times.
 soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceRunsAwayOrGetsStuck ./solver -seeds $${SOAK_SEQUENCES:-20000}
 	cd lab && PAWL_TEST_ALL=1 SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./soak
 	cd lab && PAWL_TEST_ALL=1 SOAK_DATABASE=postgres SOAK_SIGNAL= SOAK_KILLS=200 SOAK_STOPS=50 SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./soak
 
-# A server against some sixty tireless bots, for two days of virtual time each. A table shows each
-# bot's result and limit. make test-all plays a few of them.
+# Runs a server against about sixty tireless bots, each for two days of virtual time. A table shows each bot's result
+# and limit. make test-all runs a few of them.
 arena:
 	cd lab && go test -count 1 -timeout 30m -parallel 8 -run TestArenaBotsCannotMakePawlRunAway -v ./arena -arena
 
-# A new user, from an empty root to the first solved issue on a fake GitHub: from the sources and
-# with the program, by webhook and by polling. Counts commands and seconds. Needs bubblewrap.
+# Plays a new user, from an empty root to the first solved issue on a fake GitHub: from the sources and with the built
+# program, by webhook and by polling. Counts commands and seconds. Needs bubblewrap.
 stranger:
 	cd lab && go run ./stranger
 
@@ -85,13 +83,13 @@ eval:
 clis-latest:
 	.ci/clis-latest
 
-# Measures how well Pawl learns to choose a backend: 200 seeds of each simulated world, as a table. Then a month of
-# accounts with usage windows, under three policies.
+# Measures how well Pawl learns to choose a backend: 200 seeds of each simulated world, as a table. Then simulates a
+# month of accounts with usage windows, under three policies.
 worlds:
 	cd lab && go run ./worlds
 	cd lab && go run ./worlds -headroom -seeds 5
 
-# The pictures of README and docs: the built program against the fake GitHub, in chromium.
+# Takes the pictures of README and docs: the built program against the fake GitHub, in chromium.
 pictures:
 	mkdir -p docs/pictures
 	cd lab && go test -count 1 -timeout 10m -tags eval -run TestPictures ./pages -pictures $(CURDIR)/docs/pictures

@@ -15,16 +15,16 @@ type Archive interface {
 	handlers.Deliveries
 	// Known returns which GUIDs are stored.
 	Known(ctx context.Context, guids []string) (map[string]bool, error)
-	// Untried counts the deliveries without a try.
+	// Untried counts the deliveries that no node has tried to handle.
 	Untried(ctx context.Context) (int, error)
 	// Oldest returns when the oldest delivery was stored; zero for none.
 	Oldest(ctx context.Context) (time.Time, error)
-	// EachThread calls f with the decided threads, newest first, at most limit.
+	// EachThread calls f with up to limit active threads, the most recently changed first.
 	EachThread(ctx context.Context, limit int, f func(thread.ID)) error
 	handlers.Shared
 }
 
-// Duty lets one node at a time look; see cluster.Duty.
+// Duty lets one node at a time catch up; see cluster.Duty.
 type Duty interface {
 	Begin(ctx context.Context) (mine bool, err error)
 	Hold(ctx context.Context) error
@@ -35,28 +35,28 @@ type Duty interface {
 // progress is in memory: a new Watcher looks back as far as it can, so a delivery right after the start does not hide
 // an earlier gap. Do not call its methods concurrently.
 type Watcher struct {
-	// Listed is called after each of GitHub's lists of deliveries.
+	// Listed is called each time GitHub's deliveries have been listed.
 	Listed   func()
 	handlers *handlers.Handlers
 	archive  Archive
 	duty     Duty
 	bounds   bounds
-	// listed is when GitHub sent the newest delivery of the last list; zero before the first. left has listed
-	// deliveries that are not stored, by GUID.
+	// listed is when GitHub sent the newest listed delivery; zero before the first list. left holds listed deliveries
+	// that are not stored, by GUID.
 	listed time.Time
 	left   map[string]missing
 	seen   map[string]progress // progress of the reconciliation by repository
-	turns  map[string]int      // each repository's last turn
+	turns  map[string]int      // the turn in which each repository was last checked
 	turn   int                 // the last turn
 	putOff bool                // the last reconciliation was postponed
 }
 
-// bounds limit one look. The rest follows with the next looks.
+// bounds limit one look. Later looks do the rest.
 type bounds struct {
-	failures int // failed payloads before the look ends: GitHub is down, or has lost some
-	// repos limits the reconciled repositories, owned one owner's repositories, threads each one's changed threads. A
-	// repository without changes costs one request and at most one for a token, 12 times an hour; a changed thread
-	// costs three or four.
+	failures int // failed payload requests that end the look: GitHub is down, or has lost payloads
+	// repos limits the repositories, owned the repositories per owner, and threads the changed threads per repository.
+	// A repository without changes costs one request, and at most one more for a token, 12 times an hour. A changed
+	// thread costs three or four requests.
 	repos, owned, threads int
 	quiet                 time.Duration // how long a look waits for deliveries to be handled: enough for a thousand
 }
@@ -163,8 +163,8 @@ func (c *Watcher) lookThreads(ctx context.Context) {
 
 const lookQuiet = 500 * time.Millisecond
 
-// busy reports whether deliveries still wait after some time: they have data that the reconciliation lacks, such as
-// an edit's author. It postpones only once in a row, so that a busy queue does not stop the reconciliation.
+// busy reports whether to postpone the reconciliation. Waiting deliveries have data that it lacks, such as an edit's
+// author. They postpone it only once in a row, so that a busy queue does not stop it.
 func (c *Watcher) busy(ctx context.Context) bool {
 	n, err := c.awaitQuiet(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *Watcher) busy(ctx context.Context) bool {
 	return c.putOff
 }
 
-// awaitQuiet waits, within the bounds, until no deliveries wait, and returns their number.
+// awaitQuiet waits up to bounds.quiet until every delivery has been tried, and returns the number of untried ones.
 func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 	began := time.Now()
 	for {
@@ -195,7 +195,7 @@ func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 	}
 }
 
-// Counts counts the results of one list.
+// Counts are the results of one list.
 type Counts struct {
 	Listed int // listed deliveries, counting each try
 	// Taken counts stored deliveries. Gone counts those whose payload GitHub lacks or Pawl rejects.
@@ -216,9 +216,9 @@ func (c *Watcher) Begin(ctx context.Context) error {
 	return nil
 }
 
-// firstStart returns Pawl's first start on this database: the first call, or the oldest stored delivery. Earlier
-// deliveries do not count: a new database must not run the commands of the last three days. A future time counts as
-// now.
+// firstStart returns when Pawl first started on this database, minus startSlack: the first call, or the oldest stored
+// delivery if that is older. Earlier deliveries do not count, because a new database must not run the commands of the
+// last three days. A stored time in the future counts as now.
 func (c *Watcher) firstStart(ctx context.Context) (time.Time, error) {
 	now := c.handlers.Now().UTC()
 	oldest, err := c.archive.Oldest(ctx)

@@ -1,6 +1,6 @@
 // Package catchup finds events that no webhook delivered: failed deliveries in GitHub's list, and missing events in
-// GitHub's state of Pawl's threads. Deliveries are stored like webhooks; other findings go to handlers.Decide with
-// their webhook's key.
+// GitHub's state of Pawl's threads. It stores missed deliveries like webhooks. Other findings go to handlers.Decide,
+// under the key of their webhook if that can be derived.
 //
 //	catchup.go    which node asks GitHub, and when (Watch, Poll); Pawl's first start
 //	missed.go     missed deliveries

@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	// lookBack limits a missed delivery's age. GitHub keeps deliveries for 3 days; the rest is the time to store
+	// lookBack limits a missed delivery's age. GitHub keeps deliveries for 3 days; the other 2 hours are for storing
 	// them.
 	lookBack     = 70 * time.Hour
 	keptAtGitHub = 72 * time.Hour // docs.github.com, "Redelivering webhooks"
-	// overlap repeats the end of the last list: GitHub lists a delivery only after its answer, for which it waits up
-	// to 30 s.
+	// overlap repeats the end of the last list: GitHub lists a delivery only after the response, which may take 30 s.
 	overlap = 10 * time.Minute
 	// maxLists limits one look, in pages of 100 deliveries.
 	maxLists = 1000
@@ -89,7 +88,7 @@ func (c *Watcher) since(ctx context.Context) (time.Time, error) {
 	return since, err
 }
 
-// list collects the deliveries since a time. If it fails, the next look begins here.
+// list collects the missing deliveries since a time. If it fails, the next look starts at the same time.
 func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	asked := map[string]bool{}
 	newest := c.listed
@@ -135,7 +134,8 @@ func (c *Watcher) usable(d forge.Delivery) bool {
 	return c.handlers.Reads(d.Event, d.Action) && handlers.ValidGUID(d.GUID)
 }
 
-// todo returns the missing deliveries in order, the most often failed ones last. Too old ones are dropped.
+// todo returns the missing deliveries, the most often failed ones last. It drops deliveries that GitHub no longer
+// keeps.
 func (c *Watcher) todo(ctx context.Context, m *Counts) ([]missing, error) {
 	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(c.left)))
 	if err != nil {

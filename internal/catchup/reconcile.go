@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// firstLook limits the first reconciliation. It covers servers that were down for longer than missed deliveries
-	// last (70 h).
+	// firstLook limits how far back the first reconciliation looks. It covers outages longer than lookBack (70 h).
 	firstLook   = 7 * 24 * time.Hour
 	lookedTwice = time.Minute // overlap: GitHub's times are whole seconds, and its lists lag
-	// maxReconciled limits the known threads of one look to those changed last.
+	// maxReconciled limits one look to the most recently changed threads.
 	maxReconciled = 50_000
 )
 
@@ -54,7 +53,7 @@ func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 	return found, errors.Join(errs...)
 }
 
-// own returns Pawl's threads by lower-case repository, newest first. Names share memory.
+// own returns Pawl's threads by lower-case repository, newest first. It interns the names to save memory.
 func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	own := map[string][]thread.ID{}
 	return own, c.archive.EachThread(ctx, maxReconciled, func(t thread.ID) {
@@ -86,7 +85,7 @@ func gone(err error) bool {
 	return false
 }
 
-// repository reconciles one repository's changed threads in order, so that it can continue later. A failing thread
+// repository reconciles one repository's changed threads in order, so that a later look can continue. A failing thread
 // does not block others.
 func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) (found int, err error) {
 	repo, err := c.repoOf(ctx, own)
@@ -192,10 +191,10 @@ func (c *Watcher) remote(ctx context.Context, repo forge.Repo, i forge.Issue, si
 type progress struct {
 	until time.Time         // the last checked change's time
 	final map[int]time.Time // update times of issues that need no second look, by number
-	// more means that the last look was cut off, so the next begins at its end. failed means that a thread failed, so
-	// everything except final is checked again, within firstLook.
+	// more means that the last look was cut off, so the next one begins where it ended. failed means that a thread
+	// failed, so everything except final is checked again, within firstLook.
 	more, failed bool
-	from         time.Time // the start of these looks, for reading texts
+	from         time.Time // where a series of incomplete looks began; texts are read since then
 }
 
 func (p progress) following(since time.Time) progress {
@@ -218,7 +217,7 @@ func (p *progress) cutOff(since time.Time, whole bool) {
 	if !p.until.Equal(since) {
 		return
 	}
-	// More changes than a list or a look can take were made in one second.
+	// A single second has more changes than a list or a look can take.
 	p.until = since.Add(time.Second)
 	if !whole {
 		p.failed = true
@@ -248,8 +247,8 @@ type look struct {
 	errs        []error
 }
 
-// through checks the changes up to one look's limit; whole means that it reached the end. An error stops it; errs has
-// single threads' errors.
+// through checks changes up to one look's limit; whole means that it checked all of them. An error stops it. A single
+// thread's error goes to errs and does not.
 func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, err error) {
 	for _, i := range changed {
 		t, err := l.handlers.Store.Resolve(ctx, thread.ID{Owner: l.own[0].Owner, Name: l.own[0].Name, Number: i.Number})
@@ -275,7 +274,7 @@ func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, 
 	return true, nil
 }
 
-// isNews reports whether a changed issue or pull request is Pawl's own and was not read since.
+// isNews reports whether an issue or pull request belongs to Pawl and has not been read since its last change.
 func (l *look) isNews(t thread.ID, i forge.Issue) bool {
 	return slices.Contains(l.own, t) && !l.last.final[i.Number].Equal(i.Updated)
 }

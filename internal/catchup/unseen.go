@@ -25,11 +25,11 @@ type remote struct {
 
 // local is GitHub's state as a thread's log knows it.
 type local struct {
-	began  time.Time                  // a permitted user's first request; Pawl did not listen before
+	began  time.Time                  // when a permitted user first asked; older texts do not count
 	texts  map[string]thread.Feedback // newest versions by identity
 	body   string                     // description in the last snapshot
 	bodied bool                       // a snapshot exists
-	closed map[int]bool               // by number: the last change closed it
+	closed map[int]bool               // by number, whether the last change closed it
 }
 
 func readLog(events []thread.Event, s thread.State) local {
@@ -41,7 +41,7 @@ func readLog(events []thread.Event, s thread.State) local {
 	if len(asked) > 0 {
 		first := asked[0]
 		l.began = first.MadeAt
-		if l.began.IsZero() { // a button
+		if l.began.IsZero() { // a button has no comment
 			l.began = first.At
 		}
 	}
@@ -51,7 +51,7 @@ func readLog(events []thread.Event, s thread.State) local {
 	return l
 }
 
-// take applies an event's changes of state and its snapshot of the description.
+// take applies an event's state change and its snapshot of the description.
 func (l *local) take(e thread.Event) {
 	if e.Kind == thread.KindThread {
 		var c thread.Change
@@ -178,7 +178,7 @@ func (c comparison) text(one forge.Comment, source policy.Source, kind string) [
 // somebody stands for a user whom GitHub's REST API does not name.
 func somebody() feedback.Actor { return feedback.Actor{Login: "somebody"} }
 
-// review returns a review as its author's. GitHub does not report edits.
+// review returns a new review as its author's activity. GitHub does not report edits of reviews.
 func (c comparison) review(r forge.Review) []handlers.Activity {
 	switch strings.ToLower(r.State) {
 	case "pending", "dismissed":
@@ -219,7 +219,7 @@ func (c comparison) description() []handlers.Activity {
 	it := c.about
 	it.Target = thread.Target{Kind: "issue", ID: int64(now.Number)}
 	it.MadeAt = now.Updated
-	// The text alone is the version: any change of the thread changes its time.
+	// The key has no time, because any change to the thread changes Updated.
 	it.Key = fmt.Sprintf("found:description:%d:%s", now.Number, handlers.Digest(feedback.Content(now.Body)))
 	it.What = handlers.Remarked{Anonymous: true, Remark: &feedback.Remark{
 		Source: policy.FromDescription,
@@ -233,10 +233,10 @@ func (c comparison) description() []handlers.Activity {
 	return []handlers.Activity{it}
 }
 
-// stateChange returns the end, reopening, or new head of an issue or pull request.
+// stateChange returns the closing, reopening or new head of an issue or pull request.
 func (c comparison) stateChange() []handlers.Activity {
 	now := c.remote
-	number := 0 // the log's number for changes of the thread itself
+	number := 0 // the log uses 0 for changes to the thread itself
 	if now.Number != c.thread.Number {
 		number = now.Number
 	}

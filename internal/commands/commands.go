@@ -58,7 +58,7 @@ func Cannot(command string, s thread.State) string {
 	return notCarriedOut + command
 }
 
-// notCarriedOut refuses a command of policy.Commands without a case here.
+// notCarriedOut begins the refusal of a command in policy.Commands that Cannot does not handle.
 const notCarriedOut = "Pawl cannot carry out /pawl "
 
 // cannotGoOn is Cannot for a command that begins an attempt.
@@ -116,7 +116,7 @@ func OnThread(ctx context.Context, db *store.Store, command string, t thread.ID,
 // MaxText limits the text of a command on the pages, in bytes.
 const MaxText = 16 << 10
 
-// SteerThread is OnThread for a text. Without a running attempt the text is feedback.
+// SteerThread is OnThread for the command Steer and its text. Without a running attempt, the text is feedback.
 func SteerThread(ctx context.Context, db *store.Store, t thread.ID, text string, by Actor) error {
 	text = strings.TrimSpace(feedback.Visible(text))
 	switch {
@@ -215,7 +215,7 @@ func Pause(ctx context.Context, db Log, owner, name string, by Actor) error {
 	return operated(ctx, db, thread.RepoLog(owner, name), thread.OperatedPause, "", by)
 }
 
-// Unpause ends the pause, resumes the threads that stopped for it, and returns their number.
+// Unpause ends the pause, resumes the threads that stopped because of it, and returns their number.
 func Unpause(ctx context.Context, db Log, owner, name string, by Actor) (resumed int, err error) {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
@@ -232,7 +232,7 @@ func Unpause(ctx context.Context, db Log, owner, name string, by Actor) (resumed
 	return resumed, errors.Join(err, failed)
 }
 
-// maxLifted limits the checked threads to those changed last.
+// maxLifted limits Lift to the most recently changed threads.
 const maxLifted = 100_000
 
 // Lift resumes threads that stopped because the whole server was paused, except in paused repositories.

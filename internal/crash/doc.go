@@ -1,4 +1,4 @@
-// Package crash names the points at which tests kill Pawl. Between two points Pawl changes something that the next
+// Package crash names the points at which tests kill Pawl. Between two points, Pawl makes a change that the next
 // process must find.
 //
 // In an ordinary build Point does nothing and is inlined away. Built with the tag crashpoints, a process obeys these
@@ -9,7 +9,7 @@
 //	PAWL_CRASH_RANDOM=7,0.01      SIGKILL itself at any point, with this seed and probability
 //	PAWL_CRASH_CLOCK=40s          run the clock 40 s ahead
 //
-// Such a build is only for tests: anyone who sets its environment can end it.
+// Such a build is only for tests: anyone who sets its environment can kill it.
 //
 //	the points                            git grep crash.Point
 //	their effect in a build for tests     on.go

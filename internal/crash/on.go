@@ -29,7 +29,7 @@ type plans struct {
 	ahead       time.Duration
 }
 
-// visit is the n-th passing of a point.
+// visit is the n-th time that the process passes a point.
 type visit struct {
 	name string
 	left int
@@ -101,7 +101,7 @@ func send(what, name string, sig syscall.Signal) {
 	}
 }
 
-// Clock returns the clock, ahead as set in the environment.
+// Clock returns the clock, moved ahead by PAWL_CRASH_CLOCK.
 func Clock(now func() time.Time) func() time.Time {
 	ahead := plan().ahead
 	return func() time.Time { return now().Add(ahead) }

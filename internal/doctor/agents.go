@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// providers lists each provider's models, which checks the key at no cost.
+// providers lists each provider's models to check its key at no cost.
 func (e *exam) providers(ctx context.Context) (all []Finding) {
 	for _, p := range e.cfg.Providers {
 		names, err := gateway.List(ctx, e.transport, p)
@@ -55,7 +55,6 @@ func provider(p config.Provider, err error) []Finding {
 	return ok(p.Endpoint() + " answers and accepts the key")
 }
 
-// shownModels limits the shown model names.
 const shownModels = 8
 
 // unlisted warns of backends whose model is not listed. The provider may still accept an alias.
@@ -139,7 +138,7 @@ func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 	return nil
 }
 
-// version runs a CLI's --version like an attempt, without secrets.
+// version runs a CLI's --version in an attempt's sandbox, without secrets.
 func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agent.Version) []Finding {
 	if v.Checked == "" {
 		return ok(exe + " exists")

@@ -33,7 +33,7 @@ type Finding struct {
 	Hint  string `json:"hint,omitempty"` // what to do, or empty
 }
 
-// Error returns a failure's text.
+// Error implements error.
 func (f Finding) Error() string { return f.Check + ": " + f.Text + " (" + f.Hint + ")" }
 
 // Failures selects the failures.
@@ -152,8 +152,8 @@ func (c check) findings(ctx context.Context, e *exam) []Finding {
 	return found
 }
 
-// Examine runs all checks of a file's server, and of a repository if given. Without a readable configuration there is
-// only one check.
+// Examine runs all checks of the server that file configures, and of repo unless it is empty. If the configuration is
+// unreadable, Examine reports only that.
 func Examine(ctx context.Context, file, repo string, build web.Build) []Finding {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {

@@ -70,14 +70,14 @@ func (e *exam) dataFolders() (all []secretPlace) {
 // usualEnvironmentFiles come from config/deploy/pawl.service, Debian and Fedora.
 var usualEnvironmentFiles = []string{"/etc/pawl.env", "/etc/default/pawl", "/etc/sysconfig/pawl"}
 
-// environmentFiles returns usual files and files next to the configuration that set a secret's variable.
+// environmentFiles returns the usual files, and files next to the configuration, if they set a secret's variable.
 func (e *exam) environmentFiles() (all []secretPlace) {
 	names := e.cfg.SecretVariables()
 	if len(names) == 0 {
 		return nil
 	}
 	sets := regexp.MustCompile(`(?m)^\s*(?:export\s+)?(` + strings.Join(names, "|") + `)=["' \t]*[^"'\s]`)
-	// An error means a malformed pattern.
+	// Glob fails only for a malformed pattern.
 	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(e.file), "*.env"))
 	for _, file := range slices.Concat(usualEnvironmentFiles, beside) {
 		// A file that this user cannot read is not readable by everyone.
@@ -89,7 +89,7 @@ func (e *exam) environmentFiles() (all []secretPlace) {
 	return all
 }
 
-// everybodyCan says what every user of the machine can do with a file; empty for nothing.
+// everybodyCan returns how every user of this machine can access a file, or an empty string.
 func everybodyCan(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -128,7 +128,7 @@ func reachable(dir string) bool {
 	}
 }
 
-// ports warns of unavailable addresses. A running server of this data_dir uses them, so then there is no check.
+// ports warns of unavailable addresses. A running server of this data_dir uses them, so its presence skips the check.
 func (e *exam) ports(context.Context) (all []Finding) {
 	if len(server.Running(e.cfg.DataDir)) > 0 {
 		return nil
@@ -151,7 +151,7 @@ func (e *exam) ports(context.Context) (all []Finding) {
 	return all
 }
 
-// leastInodes is the number of free inodes without a warning: two checkouts of a repository with 90,000 files, as Linux.
+// leastInodes is the number of free inodes below which doctor warns: two checkouts of Linux, with 90,000 files each.
 const leastInodes = 200_000
 
 // inodes checks the free inodes of data_dir; some file systems report 0.

@@ -51,7 +51,7 @@ func (e *exam) database(ctx context.Context) []Finding {
 
 func (e *exam) dataDir(context.Context) []Finding { return writable(e.cfg.DataDir, "") }
 
-// leastRoom is the free space in bytes without a warning: a few checkouts of a large repository.
+// leastRoom is the free space, in bytes, below which doctor warns: a few checkouts of a large repository.
 const leastRoom = 2 << 30
 
 func (e *exam) disk(context.Context) []Finding {

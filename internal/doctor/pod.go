@@ -16,7 +16,7 @@ import (
 
 func (e *exam) inPod() bool { return e.cfg.Sandbox.Mode == config.SandboxPod }
 
-// pod names secrets in files, which agents can read. The server hides the secrets in its environment.
+// pod reports secrets in files, which agents can read. The server hides secrets in its environment from agents.
 func (e *exam) pod() (all []Finding) {
 	const agentsRead = "sandbox.mode is pod: agents can read "
 	app := e.cfg.GitHub.App
@@ -47,14 +47,14 @@ func (e *exam) pod() (all []Finding) {
 	return append(all, ok("sandbox.mode is pod: the pod is the sandbox, which this pod's later attempts share")...)
 }
 
-// holdsEnvironment reports whether this user can read a process's variables, and they are a container's. An init such
-// as tini gets the same variables as Pawl, but does not hide them.
+// holdsEnvironment reports whether this user can read a process's variables and they come from a container. An init
+// such as tini gets the same variables as Pawl, but does not hide them.
 func holdsEnvironment(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && bytes.Contains(text, []byte("KUBERNETES_SERVICE_HOST="))
 }
 
-// dialTime limits the look at the Kubernetes API. A network policy drops packets, so a blocked call takes all of it.
+// dialTime limits the call to the Kubernetes API. A network policy drops packets, so a blocked call takes this long.
 const dialTime = 3 * time.Second
 
 // podNetwork warns if agents reach the Kubernetes API. Then no network policy is in force, or it allows the API.
@@ -68,7 +68,7 @@ func (e *exam) podNetwork(ctx context.Context) []Finding {
 	return reaches(address, err)
 }
 
-// reaches judges a call to the Kubernetes API. A refused call was answered, perhaps by the API's machine.
+// reaches judges a call to the Kubernetes API. A refusal proves nothing: the API's machine may have sent it.
 func reaches(address string, err error) []Finding {
 	if err == nil {
 		return warning(

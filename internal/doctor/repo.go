@@ -26,7 +26,7 @@ import (
 
 const shownTests = 5
 
-// repository tries what comes before a first attempt on the default branch: configuration, image, setup and verify
+// repository tries the steps before a first attempt on the default branch: configuration, image, setup and verify
 // commands. It uses a temporary folder without caches.
 func (e *exam) repository(ctx context.Context) []Finding {
 	owner, name, _ := strings.Cut(e.repo, "/")
@@ -90,7 +90,7 @@ func (e *exam) nodes(ctx context.Context) ([]policy.Node, error) {
 	return nodes.Nodes(ctx, "")
 }
 
-// advice returns the hint of GitHub's refusal; for other errors, and if GitHub found nothing, it returns otherwise.
+// advice returns the hint in GitHub's error. For ErrNotFound and for errors of other types, it returns otherwise.
 func advice(err error, otherwise string) string {
 	if moved, ok := errors.AsType[*forge.Moved](err); ok {
 		return "use the name " + moved.To

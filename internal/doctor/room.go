@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Room is what a server needs if every sandbox uses its maximum. Zero means unknown or unlimited.
+// Room is an amount of resources: a server's maximum need, or its limits. Zero means unknown or unlimited.
 type Room struct {
 	Memory config.Bytes
 	PIDs   int // processes and threads

@@ -24,8 +24,8 @@ const (
 	outsideAfter = 30 * time.Second
 )
 
-// AtStart returns the checks of a start for server.Deps. They refuse a start if no attempt could work; one working
-// backend suffices. later runs the other checks.
+// AtStart returns the checks that server.Deps runs at a start. They refuse the start if no attempt could work; one
+// working backend suffices. later runs the remaining checks.
 func AtStart(build web.Build) func(context.Context, *config.Server, zerolog.Logger) (later func(context.Context), err error) {
 	return func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (func(context.Context), error) {
 		e := newExam(*cfg, build)
@@ -88,8 +88,8 @@ func (s *start) later(ctx context.Context) {
 	}
 }
 
-// refused logs it if GitHub refuses the App's id or key. The server continues: webhooks still arrive while an operator
-// changes the key.
+// refused logs an error if GitHub refuses the App's ID or key. The server continues, because webhooks still arrive
+// while an operator changes the key.
 func (s *start) refused(ctx context.Context) {
 	in := newExam(s.cfg, s.build).signIn(ctx)
 	if in.err == nil || ctx.Err() != nil || errors.Is(in.err, forge.ErrUnavailable) {

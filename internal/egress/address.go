@@ -33,8 +33,8 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// Of IPv6 only global unicast is public, without IANA's protocol assignments, such as Teredo, and 6to4: they hide an
-// IPv4 address.
+// In IPv6, only global unicast is public. IANA's protocol assignments, such as Teredo, and 6to4 are not public, because
+// they hide an IPv4 address.
 var (
 	globalUnicast = netip.MustParsePrefix("2000::/3")
 	notPublic6    = []netip.Prefix{netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2002::/16")}

@@ -2,11 +2,11 @@ package egress
 
 import "strings"
 
-// local are the hosts that programs reach without the proxy: Pawl's gateway and their own servers.
+// local lists the hosts that programs reach without the proxy: Pawl's gateway and their own servers.
 const local = "localhost,127.0.0.1,::1"
 
-// Clients adds the proxy at a loopback port to programs' environment NAME=value: the usual variables; a switch for
-// Node.js, which needs it (since 22.21 and 24.5); and Java options for Maven, Gradle and most Java programs.
+// Clients adds a proxy on a loopback port to an environment of NAME=value entries: the usual variables, a switch that
+// Node.js needs (since 22.21 and 24.5), and options for Maven, Gradle and most Java programs.
 func Clients(port string, env []string) []string {
 	url := "http://127.0.0.1:" + port
 	has := map[string]string{}

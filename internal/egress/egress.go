@@ -25,7 +25,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Times and sizes. The client is on the same machine.
+// Time and size limits. The client is on the same machine.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
@@ -50,7 +50,7 @@ type Options struct {
 	Resolver *net.Resolver
 }
 
-// Proxy serves one program with all its children. Use New.
+// Proxy serves one program and its children. Create it with New.
 type Proxy struct {
 	Options
 	server  *http.Server
@@ -68,7 +68,7 @@ type Proxy struct {
 
 type Traffic struct {
 	Sent, Received int64 // bytes of TCP payload
-	// Refused lists HOST:PORT, sorted, with the reason unless it is just not on the list.
+	// Refused lists the refused HOST:PORT names, sorted. A reason follows unless the name is just not on the list.
 	Refused []string
 }
 
@@ -80,7 +80,7 @@ func New(o Options) *Proxy {
 	}
 	quiet := log.New(io.Discard, "", 0) // clients often hang up
 	p.forward = &httputil.ReverseProxy{
-		// The server gets the judged name.
+		// The server must get the name that was checked.
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.Out.URL.Host }, Transport: p.plain, FlushInterval: -1, ErrorLog: quiet,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.fail(w, r.URL.Host, err) },
 	}
@@ -88,7 +88,7 @@ func New(o Options) *Proxy {
 	return p
 }
 
-// Serve serves a listener until Close, which closes it.
+// Serve serves a listener until Close, which also closes the listener.
 func (p *Proxy) Serve(ln net.Listener) { _ = p.server.Serve(netutil.LimitListener(ln, maxConns)) }
 
 func (p *Proxy) Close() Traffic {
@@ -144,7 +144,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// spent returns the refusal after the download limit.
+// spent returns the refusal for use beyond the download limit.
 func (p *Proxy) spent() refusal {
 	return refusal{fmt.Sprintf("would exceed the %s that network.download allows", humanize.IBytes(uint64(p.Download)))}
 }
@@ -238,7 +238,7 @@ func named(asked string) string {
 	return render.Line(quoted[1:len(quoted)-1], maxName)
 }
 
-// counted is a connection to a host.
+// counted counts the bytes of a connection to a host.
 type counted struct {
 	net.Conn
 	proxy *Proxy

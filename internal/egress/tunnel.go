@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// helloTime limits the wait for a client's first TLS message; maxHello, its bytes.
+// helloTime limits the wait for a client's first TLS message, and maxHello limits its bytes.
 const (
 	helloTime = 10 * time.Second
 	maxHello  = 64 << 10
 )
 
-// tunnel connects a client with a judged host, after a TLS greeting for the same name.
+// tunnel connects a client to an allowed host, after a TLS ClientHello for the same name.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	up, err := p.dial(r.Context(), address)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	<-done
 }
 
-// pass copies until the end and passes the end on. After a failure neither side has anything to send.
+// pass copies until the end, and then ends the stream of the other side. After a failure it closes both sides.
 func pass(to io.Writer, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
@@ -78,7 +78,7 @@ func pass(to io.Writer, from io.Reader) {
 
 var errRead = errors.New("read")
 
-// greeting reads the first TLS message, and returns it with its server name; empty for none.
+// greeting reads the first TLS message, and returns it with its server name, which may be empty.
 func greeting(from io.Reader) (read []byte, name string) {
 	var kept bytes.Buffer
 	server := tls.Server(deaf{io.TeeReader(io.LimitReader(from, maxHello), &kept)}, &tls.Config{

@@ -33,7 +33,7 @@ const (
 	// cutEOF and cutRST end the connection in the middle.
 	cutEOF
 	cutRST
-	// hangHeaders and hangStream leave the connection open, before and after the start.
+	// hangHeaders leaves the connection open before the answer, hangStream in the middle of it.
 	hangHeaders
 	hangStream
 )
@@ -43,17 +43,17 @@ type answer struct {
 	kind           kind
 	text, thinking string
 	calls          []operation
-	// name of the failure for refused; overloaded, ratelimit, quota or context for broken.
+	// name is the failure for refused, and overloaded, ratelimit, quota or context for broken.
 	name string
-	// length means that the limit of output tokens cut the answer.
+	// length means that the output-token limit truncated the answer.
 	length bool
 	// chunk is the length in characters of streamed pieces (0 means 20); delay is the pause after each.
 	chunk int
 	delay time.Duration
-	wordy bool // counted by Set("fails")
+	wordy bool // prose without a result, which counts as bad
 }
 
-// bad reports whether Set("fails") counts the answer.
+// bad reports whether the answer counts toward the setting fails.
 func (a answer) bad() bool { return a.kind != say && a.kind != call || a.length || a.wordy }
 
 type failure struct {
@@ -62,7 +62,7 @@ type failure struct {
 	body   any
 }
 
-// Usage of every answer in tokens.
+// Every answer reports this usage, in tokens.
 const (
 	usageInput     = 1200
 	usageCached    = 200 // part of the input
@@ -163,7 +163,7 @@ func example(schema any) any {
 	case "boolean":
 		return false
 	case "integer", "number":
-		// A certainty of circles, or an amount of work.
+		// The number is the confidence in a detected loop, or a task's complexity.
 		return cmp.Or(s["minimum"], any(0))
 	case "string":
 		return "Mock title"

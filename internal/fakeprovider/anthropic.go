@@ -43,7 +43,7 @@ func (anthropic) read(_ string, body []byte) turn {
 		t.tools = append(t.tools, tool{name: offered.Name})
 	}
 	var messages []entry
-	called := map[string]string{} // tool names by call
+	called := map[string]string{} // tool names by call ID
 	for _, m := range request.Messages {
 		message := entry{model, ""}
 		if m.Role == "user" {

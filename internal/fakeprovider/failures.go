@@ -15,7 +15,7 @@ const (
 	modelMessage      = "The model `mock-model` does not exist or you do not have access to it."
 )
 
-// resets returns a usage limit's end, and the seconds until then.
+// resets returns when a usage limit resets, as Unix time and in seconds from now.
 func resets(set settings, now time.Time) (at int64, in int) {
 	in = set.number("reset_in", 3600)
 	return now.Unix() + int64(in), in
@@ -202,7 +202,7 @@ func google(code int, status, message string, details ...any) failure {
 	return failure{code, nil, object{"error": fields}}
 }
 
-// googleType begins the type names of error details.
+// googleType is the prefix of error details' type names.
 const googleType = "type.googleapis.com/google.rpc."
 
 func (gemini) failure(name string, set settings, now time.Time) failure {

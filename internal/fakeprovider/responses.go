@@ -85,7 +85,7 @@ func responsesTools(offered []responsesTool, namespace string) []tool {
 	return out
 }
 
-// items returns the output of an unbroken answer.
+// items returns the output items of an unbroken answer.
 func (responses) items(t turn, a answer, set settings) []object {
 	var out []object
 	if a.thinking != "" {
@@ -174,7 +174,7 @@ func (p responses) stream(s *stream, t turn, a answer, set settings, now time.Ti
 	}
 }
 
-// item streams one output item. An item in progress does not end.
+// item streams one output item. An item in progress gets no done event.
 func (responses) item(s *stream, event func(string, object), a answer, item object, index int) {
 	begun := object{}
 	for key, value := range item {

@@ -16,7 +16,7 @@ type scenario struct {
 	// fails is the number of bad answers before the scenario turns into edit-success, unless Set("fails") overrides
 	// it; 0 means never.
 	fails int
-	// answersSide gives requests without tools a proper answer in every scenario.
+	// answersSide means that side requests get a proper answer instead of the scenario's.
 	answersSide bool
 }
 
@@ -131,7 +131,7 @@ func editSuccess(t turn, _ settings) answer {
 	return a
 }
 
-// afterEdit creates hello.txt, then ends in the given way.
+// afterEdit creates hello.txt, then gives the answer a.
 func afterEdit(a answer) func(turn, settings) answer {
 	return func(t turn, set settings) answer {
 		if t.step() == 1 {
@@ -179,7 +179,7 @@ func testsThenEdit(t turn, set settings) answer {
 	return saying("The test run tool answered that tests fail; I wrote hello.txt and am finished.")
 }
 
-// noFailure matches tools' reports of no failure, in words or in JSON, perhaps quoted.
+// noFailure matches tools' reports of no failure, in words or in JSON, which may be escaped.
 var noFailure = regexp.MustCompile(`\b(0|no) (failed|failures|failing|tests? failed)|fail(ed|ures|ing)\\*"?[:=] *(0\b|\[\]|null|false)`)
 
 func failing(result string) bool {

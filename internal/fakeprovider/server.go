@@ -68,12 +68,12 @@ func (s *Server) Close() error {
 	return err
 }
 
-// URL is a scenario's base URL without a final slash; OpenAI clients use URL + "/v1". A scenario may end in ~ and any
-// name, which gives it its own memory. Unknown scenarios answer 404.
+// URL returns a scenario's base URL without a trailing slash. OpenAI clients append /v1. A scenario with a suffix such
+// as ~a has its own memory. Unknown scenarios answer 404.
 func (s *Server) URL(scenario string) string { return s.base + "/s/" + scenario }
 
-// Set changes a setting for the requests that follow. A key alone is for all
-// scenarios, "edit-loop~a/edits" for one scenario URL. The keys:
+// Set changes a setting for later requests. A bare key applies to all scenarios, and a key such as "edit-loop~a/edits"
+// applies to one scenario URL. The keys:
 //
 //	cwd            folder that absolute paths of edits start with; default: read from the request
 //	reset_in       seconds until a usage limit resets (3600)
@@ -81,16 +81,16 @@ func (s *Server) URL(scenario string) string { return s.base + "/s/" + scenario 
 //	claim          window of an Anthropic limit: five_hour (default) or seven_day
 //	limit_headers  1 adds the headers of usage windows to good answers
 //	used           used percentage of the five-hour window in these headers (92)
-//	used_step      percentage that each good answer adds to it (0); from 100 on the provider refuses
+//	used_step      percentage points that each good answer adds to used (0); at 100 the provider refuses
 //	fails          bad answers before a scenario turns into edit-success; 0 is never
-//	edits          edits of the loops (26)
+//	edits          edits in each loop scenario (26)
 //	script         steps of the scenario script, a list of Step in JSON
-//	text           what the scenario says answers
+//	text           answer of the scenario says
 //	bytes          length of long texts (100000; prose 24000)
 //	lines          lines of long-stdout's command (4000)
 //	delay_ms       pause after every piece of a streamed text (0; slow 1000)
 //
-// A number that does not parse counts as not set.
+// A number that cannot be parsed is ignored.
 func (s *Server) Set(key, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Server) Requests() []Request {
 	return s.requests.all()
 }
 
-// scenarioPath parses /s/<scenario>[~<name>]/<path of the provider>.
+// scenarioPath parses /s/<scenario>[~<name>]/<the provider's path>.
 var scenarioPath = regexp.MustCompile(`^/s/([a-z0-9-]+)(~[A-Za-z0-9._-]+)?(/.*)?$`)
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +193,7 @@ func (s *Server) meter(a answer, set settings) answer {
 	return a
 }
 
-// carries reports whether the request has the credential in any of the four protocols' places.
+// carries reports whether the request has the credential where any of the four protocols puts it.
 func carries(r *http.Request, key string) bool {
 	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, shown := range []string{bearer, r.Header.Get("x-api-key"), r.Header.Get("x-goog-api-key"), r.URL.Query().Get("key")} {
@@ -204,7 +204,7 @@ func carries(r *http.Request, key string) bool {
 	return false
 }
 
-// control answers CLIs' requests other than to models.
+// control answers requests that are not for a model, such as token counts.
 func control(w http.ResponseWriter, path string) {
 	switch {
 	case strings.HasSuffix(path, ":countTokens"):
@@ -236,19 +236,19 @@ const (
 )
 
 type Request struct {
-	// Time of the complete request, by Options.Now.
+	// Time is when the complete request had arrived, by Options.Now.
 	Time   time.Time
 	Method string
 	// Path begins with /s/<scenario>.
 	Path string
-	// Scenario with its name, "edit-success~a"; empty for a path outside /s/.
+	// Scenario includes the name, such as edit-success~a. It is empty for a path outside /s/.
 	Scenario string
 	Header   http.Header
-	// Body is unchanged, with credentials and prompts.
+	// Body is the raw body, including credentials and prompts.
 	Body []byte
 
-	// Protocol is responses, chat, anthropic or gemini; empty if the request is not for a model. The fields below
-	// come from the body.
+	// Protocol is responses, chat, anthropic or gemini; empty if the request is not for a model. The fields below are
+	// read from the request in that protocol.
 	Protocol string
 	Model    string
 	// Effort is the requested effort: a word such as high, or a budget in tokens; empty if missing.

@@ -13,13 +13,13 @@ import (
 // operation is a scenario's action, independent of the CLI's tools.
 type operation struct {
 	verb verb
-	// path is relative to the work tree. write stores content there; edit replaces old by content.
+	// path is relative to the work tree. write stores content there; edit replaces old with content.
 	path, old, content string
 	command            string
 }
 
-// Step is a call of a scripted model: write New to file Write, replace Old by New in file Edit, read file Read, or
-// run shell command Run. Paths are relative to the work tree.
+// Step is one tool call by a scripted model: write New to file Write, replace Old with New in file Edit, read file
+// Read, or run the shell command Run. Paths are relative to the work tree.
 type Step struct {
 	Write, Edit, Read, Run string `json:",omitempty"`
 	Old, New               string `json:",omitempty"`
@@ -49,10 +49,10 @@ const (
 	runTests
 )
 
-// invocation is an operation as a call of an offered tool.
+// invocation is an operation as a call to an offered tool.
 type invocation struct {
 	tool tool
-	// arguments for tools with a schema, input for custom tools.
+	// Tools with a schema take arguments; custom tools take input.
 	arguments object
 	input     string
 	// search asks the CLI for further tools.
@@ -100,8 +100,7 @@ func (t turn) invoke(o operation, set settings) invocation {
 	return t.invokeShell("apply_patch <<'EOF'\n" + patch + "\nEOF")
 }
 
-// script returns the call for a CLI whose only tool runs JavaScript with the other tools as functions (Codex's code
-// mode).
+// script returns a call for Codex's code mode, whose only tool runs JavaScript with the other tools as functions.
 func (t turn) script(o operation) (invocation, bool) {
 	exec, ok := t.find("exec")
 	_, plain := t.find("exec_command")
@@ -128,8 +127,8 @@ func (t turn) script(o operation) (invocation, bool) {
 
 var testTool = regexp.MustCompile(`(?i)run_?tests`)
 
-// waiting is Claude Code's tool while MCP servers connect. Without a call to it, the conversation continues
-// without the servers' tools.
+// waiting is the tool that Claude Code offers while MCP servers connect. Until the model calls it, the servers' tools
+// are missing.
 const waiting = "WaitForMcpServers"
 
 // canRunTests reports whether the request offers a tool that runs tests, or an untried way to get one.
@@ -175,7 +174,7 @@ func (t turn) invokeShell(command string) invocation {
 	return invocation{tool: tool{name: "shell"}, arguments: described}
 }
 
-// invokeLook reads a file by the CLI's tool or by a command.
+// invokeLook reads a file with the CLI's tool, or with a shell command.
 func (t turn) invokeLook(o operation, set settings) invocation {
 	for _, name := range []string{"Read", "read", "read_file"} {
 		if offered, ok := t.find(name); ok {
@@ -185,7 +184,7 @@ func (t turn) invokeLook(o operation, set settings) invocation {
 	return t.invokeShell("cat " + o.path)
 }
 
-// whole returns a path of the work tree in the CLI's form.
+// whole returns an absolute path, which some CLIs' tools require, if the work tree is known.
 func (t turn) whole(path string, set settings) string {
 	if folder := t.folder(set); folder != "" {
 		return filepath.Join(folder, path)
@@ -232,7 +231,7 @@ func marked(mark, text string) string {
 // workTree matches a CLI's statement of its working directory.
 var workTree = regexp.MustCompile(`(?:[Ww]orking directory: |working in the directory: |Workspace Directories:\*\*\n\s*- |<cwd>)(/[^\n<]*)`)
 
-// folder returns the CLI's work tree: the setting cwd, else the request's; empty if missing.
+// folder returns the CLI's work tree from the setting cwd, or else from the request; empty if neither has it.
 func (t turn) folder(set settings) string {
 	if set["cwd"] != "" {
 		return set["cwd"]

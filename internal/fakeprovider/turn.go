@@ -13,16 +13,15 @@ type object = map[string]any
 
 // protocol is a model's API.
 type protocol interface {
-	// read parses a request. Without a JSON body the result has only the path's data.
+	// read parses a request. If the body is not JSON, the turn holds only data from the path.
 	read(path string, body []byte) turn
 	// failure returns the provider's HTTP error.
 	failure(name string, set settings, now time.Time) failure
-	// headers are added to good answers. They report a window's used percentage; nil for a provider
-	// without windows.
+	// headers returns headers for good answers, which report a window's used percentage; nil if the provider has none.
 	headers(used int, now time.Time) map[string]string
 	// stream writes a good or broken answer as events.
 	stream(s *stream, t turn, a answer, set settings, now time.Time)
-	// whole returns a good answer's body without a stream.
+	// whole returns the body of a good answer that is not streamed.
 	whole(t turn, a answer, set settings, now time.Time) object
 }
 
@@ -40,9 +39,9 @@ type turn struct {
 	// results are the tool results since the last prompt; past counts earlier ones.
 	results []string
 	past    int
-	// searched means that the last message is the result of a search for tools, or of waiting for them.
+	// searched means that the last message is the result of a tool search or of a wait for MCP servers.
 	searched bool
-	// body is the whole request, for cwd.
+	// body is the whole request body; folder reads the working directory from it.
 	body []byte
 }
 
@@ -50,14 +49,14 @@ type tool struct {
 	name string
 	// namespace groups an MCP server's tools in the Responses protocol.
 	namespace string
-	// custom tools of the Responses protocol take plain text.
+	// custom marks a tool of the Responses protocol that takes plain text.
 	custom bool
 }
 
 // step is 1 for the first request after a prompt, 2 after the first tool result, and so on.
 func (t turn) step() int { return len(t.results) + 1 }
 
-// side reports whether the request is the CLI's own: it offers no tools.
+// side reports whether the CLI asks on its own behalf, such as for a title. Such requests offer no tools.
 func (t turn) side() bool { return len(t.tools) == 0 }
 
 func (t turn) names() []string {
@@ -77,7 +76,7 @@ func (t turn) find(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// read chooses the protocol by the path; nil for a path without a model.
+// read parses a request by the protocol of its path. The protocol is nil if the request is not for a model.
 func read(path string, r *http.Request, body []byte) (protocol, turn) {
 	var wire protocol
 	switch {
@@ -137,7 +136,7 @@ func (t *turn) follow(messages []entry) {
 	}
 }
 
-// prompt returns the text that a user wrote.
+// prompt returns the user's own text, without text that the CLI added.
 func prompt(texts []string) string {
 	var own []string
 	for _, text := range texts {
@@ -171,7 +170,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &blocks) == nil {
 		*c = blocks
 	}
-	return nil // other shapes say nothing that a scenario asks for
+	return nil // no scenario needs other shapes
 }
 
 func (c content) texts() []string {

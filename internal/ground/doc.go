@@ -1,6 +1,6 @@
-// Package ground prepares a repository's base environment before any agent works. It consists of the image of the root
-// file system, and of layers, which hold the setup's results. Every attempt and verification starts from them.
-// A layer is immutable: its users write to their own folders, with overlayfs or in a copy.
+// Package ground prepares a repository's base environment before any agent works: the image of the root file system,
+// and layers with the setup's results. Every attempt and verification starts from them. A layer is immutable: its users
+// write to their own folders, with overlayfs or in a copy.
 //
 //	storing, building and evicting layers              store.go
 //	a layer's key, and the files that determine it     key.go

@@ -235,7 +235,7 @@ func (n allowed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.RoundTripper.RoundTrip(r)
 }
 
-// explain adds the cause of an unavailable image, and the remedy.
+// explain adds why an image is unavailable, and the remedy.
 func (s *Images) explain(ctx context.Context, ref string, err error) error {
 	answer, answered := errors.AsType[*transport.Error](err)
 	switch {

@@ -22,7 +22,7 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// Platform describes the processor and the system's release, for which programs are built.
+// Platform describes the processor and the system's release, because built programs depend on both.
 func Platform() string {
 	release, _ := os.ReadFile("/etc/os-release") // if it is unreadable, the processor must suffice
 	return runtime.GOOS + "/" + runtime.GOARCH + "\n" + string(release)
@@ -59,8 +59,8 @@ func Decides(file string) bool {
 	})
 }
 
-// Propose returns the usual setup command for these files, and the file that it depends on. It is empty if unknown. Only
-// files in the root count.
+// Propose returns the usual setup command for these files, and the file that it depends on. The proposal is empty if no
+// command is known. Only files in the root count.
 func Propose(files []string) (p policy.Proposal) {
 	for _, t := range tools {
 		if t.command == "" || !slices.Contains(files, t.file) {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Mount puts a layer below a HOME, a work tree and the additional folders. scratch takes the writes to the additional
-// folders. Without overlayfs Mount copies the layer, but copies HOME only if fresh is set. Existing files stay.
+// Mount puts a layer below a HOME, a work tree and the additional folders. Writes to the additional folders go to
+// scratch. Without overlayfs, Mount copies the layer, but HOME only if fresh is set. Existing files stay.
 func (s *Store) Mount(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (overlays []sandbox.Overlay, folders []sandbox.Mount, err error) {
 	type part struct {
 		lower, upper string
@@ -57,8 +57,8 @@ func (s *Store) Mount(ctx context.Context, l Layer, home, work, scratch string, 
 	return overlays, folders, nil
 }
 
-// overlays reports whether the kernel can mount an overlay with these paths. It splits mount options at commas and
-// colons.
+// overlays reports whether the kernel can mount an overlay with these paths. The kernel splits mount options at commas
+// and colons.
 func (s *Store) overlays(o sandbox.Overlay) bool {
 	if s.Overlay == nil || strings.ContainsAny(o.Lower+o.Upper+o.Work, `,:\"`) {
 		return false

@@ -43,8 +43,8 @@ type Record struct {
 type Failure struct {
 	Command string `json:"command"`
 	Result  string `json:"result"` // such as "exit code 1"
-	Output  string `json:"output"` // its end
-	// Thread requested the setup, when its log ended at event Seen.
+	Output  string `json:"output"` // the end of the output
+	// Thread requested the setup; Seen was the last event in its log.
 	Thread string `json:"thread"`
 	Seen   int64  `json:"seen"`
 }
@@ -60,8 +60,8 @@ type Layer struct {
 // At is a layer under construction in a folder.
 func At(dir string, r Record) Layer { return Layer{Record: r, dir: dir} }
 
-// Store keeps the layers of all repositories. Its methods may be called concurrently, also by several processes with
-// the same folder.
+// Store keeps the layers of all repositories. Its methods may be called concurrently, even by several processes that
+// use the same folder.
 type Store struct {
 	dir string
 	// Overlay reports whether layers can be mounted with overlayfs. If it is false or nil, layers are copied.
@@ -131,7 +131,7 @@ func (s *Store) whole(dir string) (Layer, bool) {
 	return l, true
 }
 
-// hold locks a layer until the file is closed, against all processes. how is LOCK_SH or LOCK_EX.
+// hold locks a layer against all processes until the file is closed. how is LOCK_SH or LOCK_EX.
 func hold(dir string, how int) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, record))
 	if err != nil {
@@ -204,8 +204,8 @@ func (s *Store) put(dir, part string, r Record) (err error) {
 	return errors.Join(err, os.Rename(part, dir))
 }
 
-// Evict removes unused layers, least recently used first, until each repository has at most s.most layers and all
-// layers take at most this many bytes. Failed setups do not count.
+// Evict removes layers that are not in use, least recently used first. It stops once each repository has at most s.most
+// layers and all layers take at most this many bytes. Failed setups do not count.
 func (s *Store) Evict(bytes int64) error {
 	all, err := s.list()
 	all = slices.DeleteFunc(all, func(l Layer) bool { return l.Failed != nil })
@@ -229,7 +229,7 @@ func (s *Store) Evict(bytes int64) error {
 	return err
 }
 
-// Clean removes layers last used before a time, and incomplete layers of killed processes from before it.
+// Clean removes layers last used before a time, and older incomplete layers of killed processes.
 func (s *Store) Clean(before time.Time) error {
 	all, err := s.list()
 	for _, l := range all {

@@ -68,7 +68,7 @@ type severityView struct {
 	Reasons         []string     `json:"reasons"`
 }
 
-// Read reads one run's transcript. Errors concern opening; unknown input gives a Report.
+// Read reads one run's transcript. Input that it does not understand gives a Report, not an error.
 func Read(name string, open replay.Opener, o Options) (Report, error) {
 	source, err := openRun(name, open)
 	if err != nil {
@@ -170,7 +170,7 @@ func (v *Report) plain(text string, guessed bool) {
 	}
 }
 
-// unread is the message for input that cannot be read to its end or is not a transcript.
+// unread returns the report for input that cannot be read to its end or is not a transcript.
 func unread(cli string, why error) Report {
 	return Report{
 		unread:       true,
@@ -243,10 +243,10 @@ func readSome(name string) (string, error) {
 	return string(b), err
 }
 
-// maxLine bounds a text of the agent, in characters.
+// maxLine limits a line of the agent's text, in characters.
 const maxLine = 300
 
-// used is the usage that the output reports.
+// used describes the usage that the output reports.
 func (v Report) used() string {
 	tokens := "unknown"
 	if t := v.Tokens; t != (policy.Tokens{}) {

@@ -19,7 +19,7 @@ type Feed struct {
 	Quiet bool              // omits agents' messages and calls
 
 	mu         sync.Mutex
-	open       map[string]string // shown calls without an answer, by id
+	open       map[string]string // printed calls that have not ended, by ID
 	last       string            // last message
 	unfinished string            // unprinted end of a message
 }
@@ -34,7 +34,7 @@ const (
 	maxUnfinished = 400
 )
 
-// Prepare prints a setup or verify command when it starts. Empty means that it ended.
+// Prepare prints a setup or verify command when it starts. An empty string means that the command ended.
 func (f *Feed) Prepare(what string) {
 	if what != "" {
 		f.report("", what)

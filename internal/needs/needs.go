@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// All leaves a test to `make test-all`, because it needs other programs or takes minutes. `make test` prints why.
+// All skips a test outside `make test-all`, because it needs other programs or takes minutes. `make test` prints why.
 func All(t testing.TB, why string) {
 	t.Helper()
 	if !AreAll() {
@@ -15,11 +15,11 @@ func All(t testing.TB, why string) {
 	}
 }
 
-// AreAll reports whether `make test-all` runs. Tests then play their long versions.
+// AreAll reports whether `make test-all` runs. Tests then run their long versions.
 func AreAll() bool { return os.Getenv("PAWL_TEST_ALL") != "" }
 
-// Program returns a program's path. If the program is missing, the test is left to `make test-all`, which installs
-// it.
+// Program returns a program's path. If the program is missing, the test is skipped; `make test-all` installs the
+// program.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -23,7 +23,7 @@ const (
 	queueAge = 10 * time.Minute
 	// nearEnd is the used share of a daily limit that raises an alert.
 	nearEnd = 0.9
-	// unsolved is the minimum number of attempts without success in a day.
+	// unsolved is the number of attempts in a day without success that raises an alert.
 	unsolved = 3
 	// again is the time after which an alert is repeated.
 	again = 24 * time.Hour
@@ -31,7 +31,7 @@ const (
 
 // Health is the state of all nodes on a database.
 type Health struct {
-	GivenUp  int           // given-up deliveries
+	GivenUp  int           // deliveries that are no longer retried
 	QueueAge time.Duration // longest time that a thread has waited for a step
 	Breakers map[string]policy.Breaker
 	// MaxConsecutive is how many consecutive failures open a breaker.

@@ -1,5 +1,5 @@
-// Package panics turns panics of Pawl's own code into errors, so that one attempt, thread or task ends and not the
-// process.
+// Package panics turns panics of Pawl's own code into errors, so that a panic ends one attempt, thread or task instead
+// of the process.
 package panics
 
 import (
@@ -43,7 +43,7 @@ func Stack(err error) string {
 // pause is the time before a task begins again after a panic. Our choice.
 const pause = 10 * time.Second
 
-// Repeat runs a background task until it returns. After a panic it calls report, and the task begins again after 10 s
+// Repeat runs a background task until it returns. After a panic it calls report, and restarts the task after 10 s
 // unless ctx ends.
 func Repeat(ctx context.Context, do func(), report func(*Error)) {
 	for {

@@ -24,8 +24,8 @@ import (
 // patience limits a server's start on a busy machine, including its recovery after a crash.
 const patience = 10 * time.Minute
 
-// Server is a test's own PostgreSQL server, reached through a socket. It does not wait for the
-// disk, since tests kill processes but never the machine.
+// Server is a test's own PostgreSQL server, reached through a socket. It runs without fsync, since tests kill processes
+// but never the machine.
 type Server struct {
 	// Dir holds the socket and, in data, the server's files.
 	Dir string
@@ -109,8 +109,9 @@ func (s *Server) Address(name string) string {
 	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, s.Dir)
 }
 
-// Pooler starts a pgbouncer before the server, with a pool mode such as "transaction", and returns databases'
-// addresses through it. Each PostgreSQL connection serves several clients. settings are lines of its file.
+// Pooler starts a pgbouncer in front of the server, with a pool mode such as "transaction". address returns a
+// database's address through it. Each PostgreSQL connection serves several clients. settings are lines of its
+// configuration.
 func (s *Server) Pooler(t testing.TB, mode string, settings ...string) (address func(name string) string) {
 	t.Helper()
 	program := needs.Program(t, "pgbouncer")

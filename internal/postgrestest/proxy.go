@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Proxy forwards to a server on loopback, like a balancer.
+// Proxy forwards to a server on loopback, like a load balancer.
 type Proxy struct {
 	listener net.Listener
 	server   string // the server's socket
 
 	mu    sync.Mutex
 	open  []net.Conn    // clients' connections
-	quiet chan struct{} // closed once open connections are silent
+	quiet chan struct{} // closed to silence the open connections
 	deaf  chan struct{} // nil while new connections reach the server; closed when they do again
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// escapes matches terminal sequences (ECMA-48): CSI, the strings of OSC, DCS, SOS, PM and APC, and the short ones. Of an
-// incomplete sequence only the start is removed, so that it cannot hide the text after it.
+// escapes matches terminal sequences (ECMA-48): CSI, the strings of OSC, DCS, SOS, PM and APC, and the short ones. It
+// matches only the start of an incomplete sequence, so that the sequence cannot hide the text after it.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?`)
 
 // marker matches the start of a marker by which Pawl finds its own comments and blocks.

@@ -41,10 +41,10 @@ var (
 	mark      = regexp.MustCompile(`^(?:#{1,6}|[-*+]|[0-9]{1,4}[.)]) +`)
 )
 
-// heading begins every heading, since the higher levels are for Pawl's own.
+// heading begins every heading; higher levels are reserved for Pawl's own headings.
 const heading = "#### "
 
-// maxIndent bounds the indent of a line, which nested lists need.
+// maxIndent limits a line's indent, in spaces. Nested lists need an indent.
 const maxIndent = 12
 
 func (d *document) next() {

@@ -11,7 +11,8 @@ import (
 
 func Count[N int | int64](n N) string { return humanize.Comma(int64(n)) }
 
-// Dollars formats a cost in cents, or with four decimals below a cent. Impossible values become $0.00 or $99,999.99.
+// Dollars formats a cost with two decimals, or with four below a cent. It turns negative costs and NaN into $0.00, and
+// costs of $100,000 or more into $99999.99.
 func Dollars(v float64) string {
 	switch v = min(v, 99_999.99); {
 	case !(v > 0): // also NaN

@@ -67,7 +67,7 @@ var inert = []struct {
 }
 
 // Inert makes a text harmless as a commit message, even inside code: it mentions nobody, closes and refers to nothing,
-// and skips no check. A squash merge makes such a message of a pull request's description.
+// and skips no check. A squash merge turns a pull request's description into a commit message.
 func Inert(s string) string {
 	for _, i := range inert {
 		s = i.acts.ReplaceAllString(s, i.with)

@@ -13,10 +13,10 @@ import (
 
 type entry struct {
 	thread.Event
-	// Echo means that a wrapper reported the remark. After policy has stopped, the remark may concern the
-	// attempts that policy prevents.
+	// Echo means that a wrapper reported the remark. Once policy has stopped, the remark may concern attempts that
+	// policy would have prevented.
 	Echo bool
-	// Untimed means that the recording has no time for the event; At only gives the order.
+	// Untimed means that the recording has no time for the event; At gives only the order.
 	Untimed bool
 }
 
@@ -169,8 +169,8 @@ func (p *player) tell() {
 	}
 }
 
-// recorded handles a recorded decision. It is kept only if it ended the run although policy would continue: the
-// repository's configuration or Pawl's own failure ended it for good.
+// recorded handles a recorded decision. It keeps the decision only if it ended a run that policy would continue: then
+// the repository's configuration or a failure of Pawl's own was the cause.
 func (p *player) recorded(e thread.Event) error {
 	var d thread.Decided
 	if err := json.Unmarshal(e.Data, &d); err != nil {
@@ -225,8 +225,8 @@ func (p *player) start(e entry) error {
 	return p.put(thread.KindAttemptStarted, e.Seq, e.At, a)
 }
 
-// attempts reports whether the last decision leads to an attempt. A backoff only delays it; after other waits the
-// recorded attempt would not have started then.
+// attempts reports whether the last decision leads to an attempt. A backoff only delays the attempt. After other waits,
+// the recorded attempt would not have started at its time.
 func (p *player) attempts() bool {
 	switch p.last.Action {
 	case policy.DoAttempt:
@@ -268,7 +268,7 @@ func (p *player) end(e entry) error {
 type shared struct {
 	breakers  map[string]policy.Breaker
 	cooldowns map[string]policy.Cooldown
-	arms      []policy.Backend // the recording's, without limits
+	arms      []policy.Backend // the recording's backends, without limits
 }
 
 func (s *shared) knows(a thread.Started, cfg config.Server) {
@@ -293,7 +293,7 @@ func (s *shared) end(a policy.Attempt, l policy.Limits) {
 }
 
 func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy.Facts {
-	// Problems concern another server's configuration.
+	// Problems are ignored: this configuration was not written for this server.
 	effective, _ := cfg.Narrow(st.Repo)
 	f := st.Facts(now)
 	f.Limits = effective.Policy.Limits

@@ -1,5 +1,5 @@
-// Package replay plays recorded attempts back through policy: the decision after each, where policy would have stopped,
-// and the savings.
+// Package replay plays recorded attempts back through policy. It reports the decision after each attempt, where policy
+// would have stopped, and the savings.
 //
 //	report.go              options and output
 //	input.go               kinds of recordings; trails (pawl status --export)

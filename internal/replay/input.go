@@ -107,7 +107,7 @@ func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	go func() {
 		var o objects
 		write := func(object []byte) {
-			fmt.Fprintf(in, "%s\n", bytes.ReplaceAll(object, []byte("\n"), []byte(" "))) // the reader reads to the end
+			fmt.Fprintf(in, "%s\n", bytes.ReplaceAll(object, []byte("\n"), []byte(" "))) // cannot fail: the reader reads to the end
 		}
 		in.CloseWithError(eachLine(b, func(line []byte) {
 			_, _, text, headed := lineHead(line)
@@ -122,7 +122,7 @@ func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	return out
 }
 
-// sniffed limits the beginning that identifies a file's kind.
+// sniffed limits the start of a file that identifies its kind, in bytes.
 const sniffed = 256 << 10
 
 // isTrail recognises a trail by the beginning of its first event, which may have a long description.

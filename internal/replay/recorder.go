@@ -20,7 +20,7 @@ import (
 
 type recording struct {
 	entries []entry
-	// mentions counts limit texts quoted outside attempts.
+	// mentions counts usage-limit texts quoted outside attempts.
 	mentions int
 	notes    []string
 	severity policy.SeverityLimits // thresholds of an edit loop, as in the solver
@@ -29,7 +29,7 @@ type recording struct {
 	at       time.Time // the last event's time; without times, a counter of seconds from year 1
 	trail    bool      // a trail was read, which cannot be mixed with other input
 	err      error     // first error
-	// run buffers a run's output until its end is known: a limit that resets at nine o'clock depends on it.
+	// run buffers a run's output until its end time is known, which gives a reset at nine o'clock its day.
 	run bytes.Buffer
 }
 
@@ -58,7 +58,7 @@ func (r *recording) remark(at time.Time, echo bool, text string) {
 	})
 }
 
-// attempt records one run of an agent; backend is the recording's name, else the CLI's.
+// attempt records one run of an agent. backend is the name in the recording; empty means the CLI's name.
 func (r *recording) attempt(backend string, started, ended time.Time, p agent.Report) {
 	r.attempts++
 	backend = cmp.Or(backend, p.CLI)
@@ -83,7 +83,7 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		limit := *p.Limit
 		limit.Message = render.Line(limit.Message, maxRemark)
 		if ended.IsZero() && limit.Source != policy.SourceStructured {
-			// A clock time needs its day.
+			// A time of day is ambiguous without a date.
 			limit.ResetsAt = time.Time{}
 		}
 		e.Limit = &limit

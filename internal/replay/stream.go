@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// boundary reports whether an object of an agent's stream begins or ends a session, and which.
+// boundary reports whether an object in an agent's stream begins or ends a session, and returns a known session ID.
 func boundary(object []byte) (session string, first, last bool) {
 	if len(object) > maxBoundary {
 		// First and last events are short, except the final answer.
@@ -30,7 +30,7 @@ func boundary(object []byte) (session string, first, last bool) {
 	case "init":
 		return o.Get("session_id").String(), true, false
 	}
-	// Claude Code's output after a result belongs to its session.
+	// Claude Code's output after a result belongs to the same session.
 	return "", false, false
 }
 
@@ -117,7 +117,7 @@ func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	return o, false
 }
 
-// maxObject limits one JSON object; the rest is skipped.
+// maxObject limits one JSON object, in bytes; the rest is skipped.
 const maxObject = 1 << 20
 
 // objects joins JSON objects that a log splits into lines: indented, or cut at a full buffer. It returns each as one
@@ -185,7 +185,7 @@ func (o *objects) scan(text []byte) int {
 	return len(text)
 }
 
-// structure handles a byte outside strings; false for white space.
+// structure handles a byte outside strings. keep is false for white space.
 func (o *objects) structure(c byte) (keep bool) {
 	switch c {
 	case '"':

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// wrapper reads the log of a program that restarts an agent: lines "[time] [LEVEL] text" with the agent's JSON
-// between them. Lines without such a head continue the previous line. The wrapper must log when it executes, when the
-// command completed, and which feedback it took.
+// wrapper reads the log of a program that restarts an agent: lines "[time] [LEVEL] text" with the agent's JSON between
+// them. Lines without such a head continue the previous line. The wrapper must log the start and the end of each
+// command, and the feedback that it detects.
 type wrapper struct {
 	rec     *recording
 	objects objects
@@ -23,7 +23,7 @@ type wrapper struct {
 	run     *wrapped // nil between runs
 	// bullets means that lines of a feedback list follow.
 	bullets bool
-	// busy means that a run, or a run's end, came before.
+	// busy means that a run began earlier in the log.
 	busy bool
 }
 
@@ -89,7 +89,7 @@ func (w *wrapper) cut() {
 	}
 }
 
-// mark handles a line about the wrapper's own acts; false for other lines.
+// mark handles a line about the wrapper's own actions. It returns false for other lines.
 func (w *wrapper) mark(line []byte) bool {
 	text := withoutSymbols(line)
 	if w.bullets {
@@ -147,7 +147,7 @@ func (w *wrapper) begin(backend string) {
 func (w *wrapper) streams() {
 	announced := w.run != nil && w.run.whole
 	if announced && w.run.events == 0 {
-		w.run.text = lastWords() // text between the two is the wrapper's
+		w.run.text = lastWords() // the text since the announcement is the wrapper's
 		return
 	}
 	w.begin("")

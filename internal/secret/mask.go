@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Mask replaces a secret by as many stars. It leaves secrets below minLength.
+// Mask replaces a secret with stars of the same length. It ignores secrets shorter than minLength.
 func Mask(s, secret string) string {
 	if len(secret) < minLength {
 		return s
@@ -22,8 +22,8 @@ type masking struct {
 	err          error
 }
 
-// MaskReader replaces a secret in a stream by as many stars, even across two reads. It holds back only a possible
-// beginning.
+// MaskReader replaces a secret in a stream with stars of the same length, even across two reads. It holds back only
+// bytes that may begin the secret.
 func MaskReader(from io.Reader, secret string) io.Reader {
 	if len(secret) < minLength {
 		return from

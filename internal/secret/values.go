@@ -25,7 +25,7 @@ type value struct {
 	writings []string
 }
 
-// New knows the values of the named variables, and replaces them by marks with the variables' names.
+// New returns Values that replace the named variables' values with marks that contain the variables' names.
 func New(names []string, lookup func(name string) (value string, ok bool)) Values {
 	var r Values
 	for _, n := range names {

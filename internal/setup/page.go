@@ -97,7 +97,7 @@ func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 		p.err = stopped(ctx)
 	}
 	close(p.finished)
-	// The browser still gets its answer.
+	// Let the browser get its answer.
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if srv.Shutdown(grace) != nil {
@@ -107,8 +107,8 @@ func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 	return p.next, p.err
 }
 
-// ServeHTTP answers requests for the form and GitHub's redirect. It refuses other host names, because another site could
-// let its name resolve to this address.
+// ServeHTTP answers requests for the form and GitHub's redirect. It refuses other host names, because another site
+// could make its name resolve to this address (DNS rebinding).
 func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for key, value := range pageHeaders {
 		w.Header().Set(key, value)

@@ -83,8 +83,8 @@ func New(f Flags, version string) (Setup, error) {
 	return s, nil
 }
 
-// address parses a URL without user, query and fragment. It accepts plain http only for this machine, because the requests
-// contain secrets.
+// address parses a URL without user, query or fragment. It accepts plain http only for this machine, because the
+// requests contain secrets.
 func address(flag, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -182,8 +182,8 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 	return page.serve(ctx)
 }
 
-// headless needs no browser on this machine. It prints a link that contains the form, and reads the address, with GitHub's
-// code, that the user's browser ends at.
+// headless needs no browser on this machine. It prints a link that contains the form. The user pastes back the address
+// at which the browser ends, and headless reads GitHub's code from it.
 func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	state := rand.Text()
 	link, err := s.link(state)
@@ -280,7 +280,7 @@ func (s Setup) link(state string) (string, error) {
 // quoted escapes single-quoted HTML values. html/template would expand each quote to five characters.
 var quoted = strings.NewReplacer("&", "&amp;", "'", "&#39;")
 
-// stopped returns the reason why the context ended.
+// stopped returns why the context ended.
 func stopped(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {

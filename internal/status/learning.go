@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-// Learning returns what the backends' rewards taught a server with this configuration.
+// Learning reports what a server with this configuration has learned from its backends' rewards.
 func Learning(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (solver.LearningReport, error) {
 	return reader(cfg, db, now).LearningReport(ctx)
 }
@@ -145,7 +145,7 @@ func printLearning(w io.Writer, l solver.LearningReport) {
 	}
 }
 
-// share prints a part of a whole, or nothing without a whole.
+// share formats a part of a whole in percent, or a dash if the whole is zero.
 func share(v float64, of int) string {
 	if of == 0 {
 		return "–"

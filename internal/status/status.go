@@ -1,5 +1,5 @@
 // Package status reports a server's database: threads, waits, cooldowns, breakers, backends and learning. The server
-// need not run.
+// need not be running.
 package status
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Limits of unhandled deliveries, and of the day's installations and repositories.
+// Limits of the day's installations and repositories, and of unhandled deliveries.
 const (
 	maxLevels     = 50
 	maxDeliveries = 100
@@ -115,7 +115,7 @@ type Account struct {
 	Windows []Window `json:"windows"`
 }
 
-// Window is a usage window as its provider last reported it. After ResetsAt it is unknown.
+// Window is a usage window as its provider last reported it. After ResetsAt, its use is unknown.
 type Window struct {
 	Name     string     `json:"name"`
 	Used     float64    `json:"used"` // share; 1 is full
@@ -158,7 +158,7 @@ type Backend struct {
 	Effort  string `json:"effort,omitempty"`
 }
 
-// Read reports on a server, with at most a number of threads.
+// Read reports on a server, including at most the given number of threads.
 func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time, threads int) (Report, error) {
 	r := Report{
 		Threads:    []Thread{},

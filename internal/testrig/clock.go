@@ -24,7 +24,7 @@ func (c *Clock) Now() time.Time {
 	return time.Now().Add(c.Ahead)
 }
 
-// Reach moves the clock to just after a time, if it is not there yet.
+// Reach moves the clock to just after t, unless it is already later.
 func (c *Clock) Reach(t time.Time) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -39,8 +39,8 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// Pass moves the clock by a duration. A server that starts afterwards does its periodic work immediately if the duration
-// is longer than the work's interval: notify, clean up, fetch missed deliveries.
+// Pass moves the clock by d. A server started afterwards immediately does the periodic work whose interval has passed:
+// notifications, cleanup, missed deliveries.
 func (c *Clock) Pass(d time.Duration) { c.Reach(c.Now().Add(d)) }
 
 func (r *Rig) View(n int) checkrun.View {
@@ -50,7 +50,7 @@ func (r *Rig) View(n int) checkrun.View {
 	return v
 }
 
-// Waits are the thread's waits in its log, each measured from the end of the attempt before it.
+// Waits returns the waits in the thread's log, each measured from the end of the preceding attempt.
 func (r *Rig) Waits(n int) []time.Duration {
 	r.T.Helper()
 	events, err := r.Node.Store().Events(r.T.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)

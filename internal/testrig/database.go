@@ -12,7 +12,7 @@ import (
 // defaultDSN is the database of a rig unless the test sets another.
 const defaultDSN = "sqlite:pawl.db"
 
-// emptyDatabase is a migrated SQLite file; a migration takes 21 ms.
+// emptyDatabase returns a migrated SQLite file, made once because a migration takes 21 ms.
 var emptyDatabase = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "pawl-database-")
 	if err != nil {

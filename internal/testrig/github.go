@@ -86,7 +86,7 @@ func (r *Rig) Gate() {
 	r.Must(syscall.Mkfifo(filepath.Join(r.Ctrl(), "gate"), 0o600))
 }
 
-// Open removes the gate. The agent that waits at the gate continues.
+// Open removes the gate and lets the waiting agent continue.
 func (r *Rig) Open() {
 	r.T.Helper()
 	path := filepath.Join(r.Ctrl(), "gate")
@@ -170,7 +170,7 @@ func (r *Rig) Hook(body []byte, header map[string]string) (status int, answer st
 	return resp.StatusCode, string(b)
 }
 
-// Layer is the environment layer that a thread's last attempt began with.
+// Layer returns the environment layer that a thread's last attempt started with.
 func (r *Rig) Layer(n int) policy.Layer {
 	all := r.State(n).Attempts
 	return all[len(all)-1].Receipt.Layer

@@ -14,12 +14,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Session is the id of the session of a CutOff agent.
+// Session is the session ID of a CutOff agent.
 const Session = "0199aaaa-0000-7000-8000-000000000001"
 
-// CutOff makes an agent with a session the only backend. Each of its first calls adds a line and then works until it is
-// killed. Later calls add a last line and end. Call n writes its prompt to prompt-n, its arguments to args-n, and the
-// a.txt that it found to found-n.
+// CutOff makes an agent with a session the only backend. Its first calls, up to times, each add a line and then run
+// until killed. Later calls add a last line and exit. Call n saves its prompt as prompt-n, its arguments as args-n, and
+// the a.txt that it found as found-n.
 func (r *Rig) CutOff(times int) {
 	r.T.Helper()
 	r.Agent(fmt.Sprintf(`n=$(wc -l < "$CTRL/calls" | tr -d ' ')
@@ -39,7 +39,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":
 	r.Must(os.WriteFile(path, []byte(strings.Replace(string(script), "\n", "\n[ \"$1\" = --version ] && exit 0\n", 1)), 0o700))
 }
 
-// AtWorkUntil starts the server with a CutOff agent, and returns the issue when the agent works in its first call.
+// AtWorkUntil starts the server with a CutOff agent, and returns the issue once the agent is in its first call.
 func (r *Rig) AtWorkUntil(times int) (issue int) {
 	r.T.Helper()
 	r.CutOff(times)
@@ -88,7 +88,7 @@ func (r *Rig) WantNoUnfinished(n int) {
 	}
 }
 
-// AwaitRead waits until the server has read a text in the output of a thread's first attempt.
+// AwaitRead waits until the server has read the text from the output of any thread's first attempt.
 func (r *Rig) AwaitRead(text string) {
 	r.T.Helper()
 	r.Await(text+" in the transcript", func() bool {

@@ -54,8 +54,7 @@ func (s Readiness) Part(t *testing.T, name string) ReadyPart {
 	return ReadyPart{}
 }
 
-// Metric is the value of one line of /metrics, named with its labels; -1 if
-// there is no such line.
+// Metric returns the value of a line of /metrics by its name and labels, or -1 if there is no such line.
 func (r *Rig) Metric(name string) float64 {
 	r.T.Helper()
 	_, body := r.Get("/metrics")
@@ -89,7 +88,7 @@ type Chat struct {
 	text strings.Builder
 }
 
-// NewChat opens a channel until the test ends.
+// NewChat opens a channel and closes it when the test ends.
 func NewChat(t *testing.T) *Chat {
 	c := &Chat{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
@@ -112,13 +111,13 @@ func (c *Chat) Messages() string {
 	return c.text.String()
 }
 
-// SmallDisk mounts a file system of a size in MiB at a folder. It skips the test without root.
+// SmallDisk mounts a file system of the given size in MiB at dir. Without root, it skips the test.
 func SmallDisk(t *testing.T, dir string, size int) {
 	t.Helper()
 	mountSmall(t, dir, fmt.Sprintf("size=%dm", size))
 }
 
-// FewFiles mounts a file system with room for a number of files at a folder. It skips the test without root.
+// FewFiles mounts a file system with the given number of inodes at dir. Without root, it skips the test.
 func FewFiles(t *testing.T, dir string, most int) {
 	t.Helper()
 	mountSmall(t, dir, fmt.Sprintf("nr_inodes=%d", most))
@@ -136,8 +135,8 @@ func mountSmall(t *testing.T, dir, options string) {
 	})
 }
 
-// Send delivers a ping with a payload of about n bytes under a new GUID. It returns the GUID and the answer's status; 0
-// if there was no answer.
+// Send delivers a ping with a payload of about n bytes under a new GUID. It returns the GUID and the response's status,
+// or 0 if there was no response.
 func (r *Rig) Send(n int) (guid string, code int) {
 	r.T.Helper()
 	zen := make([]byte, n/2)

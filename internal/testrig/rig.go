@@ -1,5 +1,6 @@
-// Package testrig is a whole server for tests: a GitHub on loopback, scripted agents, and Pawl. Pawl runs in the test's
-// process under a clock that the test moves, or in its own process, which the test can kill. Only tests import it.
+// Package testrig runs a whole server for tests: a fake GitHub on loopback, scripted agents, and Pawl. Pawl runs in the
+// test's process under a clock that the test moves, or in its own process, which the test can kill. Only tests import
+// it.
 package testrig
 
 import (
@@ -57,8 +58,8 @@ func Main(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
 		os.Exit(1)
 	}
-	debug.SetGCPercent(400) // many servers share this process, and collecting took a quarter of its time
-	os.Unsetenv("GOTMPDIR") // tests' folders belong into TMPDIR, which .ci/testing puts into memory
+	debug.SetGCPercent(400) // many servers share this process, and garbage collection took a quarter of its time
+	os.Unsetenv("GOTMPDIR") // tests' folders belong in TMPDIR, which .ci/testing puts in memory
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -66,10 +67,10 @@ func Main(m *testing.M) {
 
 var Program string
 
-// Patience limits every wait of a test. It is long, so that a busy machine fails no test.
+// Patience limits every wait of a test. It is long so that no test fails on a busy machine.
 const Patience = 10 * time.Minute
 
-// quick are the end-to-end tests of make check: each main path through the program once.
+// quick lists the end-to-end tests of make check, which cover each main path once.
 var quick = []string{
 	"TestIssueBecomesDraftPullRequest",
 	"TestPromptUsesThePayloadsText",
@@ -96,7 +97,7 @@ const (
 	Reader = "mallory" // may read, id 1002
 )
 
-// Rig is a fake GitHub with a server of Pawl that works for it.
+// Rig is a fake GitHub and a Pawl server connected to it.
 type Rig struct {
 	T      *testing.T
 	World  *fakegithub.Server
@@ -309,8 +310,8 @@ func (r *Rig) ServeBy(cmd *exec.Cmd) {
 	r.World.SetWebhookURL(r.URL("/api/github/hook"))
 }
 
-// Stop ends the server and returns its exit code. A server in this process takes SIGTERM only; its code is 0 if Run
-// returned nil.
+// Stop ends the server and returns its exit code. A server in this process accepts only SIGTERM. Its code is 0 if it
+// stopped without an error.
 func (r *Rig) Stop(sig syscall.Signal) int {
 	r.T.Helper()
 	if r.Node == nil {
@@ -419,8 +420,8 @@ func (r *Rig) Get(path string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// Await waits until cond holds. It checks again after a server in this process wrote to its database or called GitHub, and
-// otherwise at growing intervals: an agent's files and other processes send no event.
+// Await waits until cond holds. It checks after each database write by a server in this process and each call to
+// GitHub. It also polls at growing intervals, since agents' files and other processes send no event.
 func (r *Rig) Await(what string, cond func() bool) {
 	r.T.Helper()
 	for began := time.Now(); ; {
@@ -453,7 +454,7 @@ func (r *Rig) standing() string {
 	return b.String()
 }
 
-// Thread returns a thread of `pawl status`; the zero value if it is unknown.
+// Thread returns a thread's status, or the zero value if the thread is unknown.
 func (r *Rig) Thread(name string) status.Thread {
 	r.T.Helper()
 	if r.Node != nil {
@@ -534,7 +535,7 @@ func (r *Rig) Solve(title, body string) int {
 	return n
 }
 
-// ThreadName names an issue or pull request of Repo as Pawl does.
+// ThreadName returns Pawl's name for an issue or pull request of Repo.
 func ThreadName(n int) string { return fmt.Sprintf("%s#%d", Repo, n) }
 
 // LogBuffer is a server's log. Its methods may be called concurrently.

@@ -22,7 +22,7 @@ import (
 // ProviderKey is the fake provider's key. No agent may get it.
 const ProviderKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
 
-// Kept is the strictest sandbox mode that works on this machine.
+// Kept returns sandbox.Auto if a sandbox works on this machine, and sandbox.None otherwise.
 func Kept(t *testing.T) sandbox.Mode {
 	t.Helper()
 	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
@@ -32,7 +32,7 @@ func Kept(t *testing.T) sandbox.Mode {
 	return sandbox.Auto
 }
 
-// Gated is a part of an agent's script: it creates $CTRL/ready and waits until the test creates $CTRL/go.
+// Gated is part of an agent script: it creates $CTRL/ready and waits until the test creates $CTRL/go.
 const Gated = "touch \"$CTRL/ready\"; while [ ! -f \"$CTRL/go\" ]; do sleep 0.05; done\n"
 
 // CodexAgent begins a script that prints Codex's stream. In the script, change PATH reports a changed file without its
@@ -64,8 +64,8 @@ exit 1
 
 func ResetText(t time.Time) string { return t.UTC().Format("3:04 PM") }
 
-// Saying is a Codex agent that writes these messages in each call. The first call also runs the script does; later calls
-// add a line to a.txt.
+// Saying returns a Codex agent that writes messages in each call. The first call also runs the shell commands in does;
+// later calls add a line to a.txt.
 func Saying(t *testing.T, does string, messages ...string) string {
 	t.Helper()
 	lines := []string{`{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}`, `{"type":"turn.started"}`}
@@ -81,7 +81,7 @@ func Saying(t *testing.T, does string, messages ...string) string {
 		"\nfi\ncat <<'END'\n" + strings.Join(lines, "\n") + "\nEND\n"
 }
 
-// Nap is a duration for sleep that no other test's process has.
+// Nap returns a duration for sleep that no other test uses, so that a test can find its own process.
 func Nap(i int) string { return strconv.Itoa(3_000_000 + os.Getpid()*100 + i) }
 
 // Sandboxed skips a test on a machine without a sandbox.
@@ -144,7 +144,7 @@ else
 fi
 `
 
-// CommentsWith are Pawl's comments on a thread that contain a text.
+// CommentsWith returns Pawl's comments on a thread that contain the text.
 func (r *Rig) CommentsWith(n int, text string) (all []fakegithub.Comment) {
 	for _, c := range r.World.Comments(Repo, n) {
 		if c.Author == "pawl[bot]" && strings.Contains(c.Body, text) {

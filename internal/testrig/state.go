@@ -37,7 +37,7 @@ func (r *Rig) Left(name string) string {
 	return string(b)
 }
 
-// Read passes the database to f: the server's in this process, or one opened for reading while servers run.
+// Read passes f the database of the server in this process, or else one opened for reading.
 func (r *Rig) Read(f func(*store.Store)) {
 	r.T.Helper()
 	r.onDatabase(store.Reading, f)
@@ -75,7 +75,7 @@ func (r *Rig) Stats() (s store.Stats) {
 	return s
 }
 
-// Database opens the server's SQLite file while the server runs, and waits for its locks.
+// Database opens the SQLite file of a running server and waits up to 30 s for locks.
 func (r *Rig) Database() *sql.DB {
 	r.T.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "pawl.db")+"?_pragma=busy_timeout(30000)")
@@ -84,7 +84,7 @@ func (r *Rig) Database() *sql.DB {
 	return db
 }
 
-// Deliveries are the newest thousand deliveries of the database.
+// Deliveries returns the newest thousand deliveries in the database.
 func (r *Rig) Deliveries() (list []thread.Delivery) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -131,7 +131,7 @@ func (r *Rig) Handled() {
 	})
 }
 
-// Settle waits until the server is idle: all deliveries, also those that its own writes cause, are handled.
+// Settle waits until the server is idle and has handled all deliveries, including those caused by its own writes.
 func (r *Rig) Settle() {
 	r.T.Helper()
 	before := -1
@@ -145,8 +145,8 @@ func (r *Rig) Settle() {
 	})
 }
 
-// gathers reports whether a thread still waits for more feedback, or for other apps' checks of its commit. It ends waits
-// for feedback by moving the clock.
+// gathers reports whether a thread still waits for more feedback, or for other apps' checks on its commit. It moves the
+// clock to end waits for feedback.
 func (r *Rig) gathers() bool {
 	return slices.ContainsFunc(r.Status().Threads, func(t status.Thread) bool {
 		id, err := thread.Parse(t.Thread)

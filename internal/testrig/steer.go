@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Steerable makes an agent like CutOff's the only backend. A call n that works until it is killed begins a tool call, which
-// ends once the test touches call-n. Then it makes further calls.
+// Steerable is CutOff, except that a call n that runs until killed also makes tool calls. Its first tool call ends once
+// the test touches call-n.
 func (r *Rig) Steerable(times int) {
 	r.T.Helper()
 	r.CutOff(times)

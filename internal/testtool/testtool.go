@@ -141,7 +141,7 @@ func (keptOpen) Close() error { return nil }
 // model only the structured content (convert_call_tool_result_to_function_call_output_payload in codex-rs).
 const maxAnswer = 4 << 10
 
-// The most that an answer shows. It shows less if that is longer than maxAnswer.
+// Limits of an answer's content. The content shrinks further until it fits into maxAnswer.
 const (
 	shownFailures   = 20
 	shownAssertions = 3
@@ -166,7 +166,7 @@ type testResult struct {
 	// Notes lists failures that the caller need not fix, and newly passing tests.
 	Notes     []string `json:"notes,omitempty"`
 	LastLines string   `json:"last_lines,omitempty"`
-	// CallsLeft is set after a call that ran.
+	// CallsLeft is set if the call ran the commands.
 	CallsLeft *int `json:"calls_left,omitempty"`
 
 	verified []policy.Verified // all commands that ran
@@ -232,7 +232,7 @@ func (r testResult) shown(scale int) testResult {
 	return r
 }
 
-// listed names up to most tests, each shortened to size bytes, and counts the others.
+// listed returns up to most test names, each shortened to size bytes, and the number of the others.
 func listed(names []string, most, size int) string {
 	var parts []string
 	for _, name := range names[:min(len(names), most)] {

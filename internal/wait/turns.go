@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Turns lets one goroutine at a time use a key. The zero value is ready. Each key ever used takes a few bytes.
+// Turns lets one goroutine at a time use a key. The zero value is ready. A used key is never freed; it takes a few
+// bytes.
 type Turns struct{ places sync.Map }
 
 // Take waits until the key is free. The caller must call leave.

@@ -1,4 +1,4 @@
-// Package wait has waits that a context can end.
+// Package wait provides waits that a context can end.
 package wait
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// For returns nil after d, or earlier the cause of ctx's end. A periodic loop continues while it returns nil.
+// For waits for d and returns nil. If ctx ends first, it returns the cause. A periodic loop runs while For returns nil.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -25,8 +25,8 @@ func For(ctx context.Context, d time.Duration) error {
 
 var ErrLocked = errors.New("locked by another process")
 
-// Lock opens or creates a file and takes its kernel lock, waiting at most this long. The lock belongs to the open file: it
-// ends when the file is closed here and in every child that inherited it.
+// Lock opens or creates a file and takes its kernel lock, waiting at most this long. The lock belongs to the open file.
+// It ends when this process and every child that inherited the file have closed it.
 func Lock(ctx context.Context, path string, most time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 // mostAttempts is the default daily limit of a thread (policy.restarts.max_per_thread_per_day).
 const mostAttempts = 60
 
-// AttemptsWrong lists attempts of a thread without a cause. A cause is a remark that no earlier attempt took, a death
-// that interrupted the attempt before, or an agent that fell silent, gave no answer (once a run), or stopped early with
-// progress. No cause counts twice, so users, deaths and agents bound the number of attempts.
+// AttemptsWrong lists a thread's wrong attempts, such as those without a cause. A cause is a remark that no earlier
+// attempt took, a death that interrupted the previous attempt, or an agent that fell silent, gave no answer (once per
+// run), or stopped early with progress. Each cause counts once, so users, deaths and agents bound the number of
+// attempts.
 func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	silent := map[int]bool{} // runs with an attempt repeated for lack of an answer

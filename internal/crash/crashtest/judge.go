@@ -62,7 +62,7 @@ func (l *Lives) NoWork() {
 	l.T.Errorf("work folders are left: %q", left)
 }
 
-// LeftOver lists what a thread without further work has not done.
+// LeftOver lists what a finished thread has left undone.
 func LeftOver(s thread.State) (wrong []string) {
 	for key, act := range s.Acts {
 		if !act.Done && !strings.HasPrefix(key, "push:") {
@@ -82,8 +82,7 @@ func LeftOver(s thread.State) (wrong []string) {
 	return wrong
 }
 
-// delivered checks that every delivery was stored and handled, also those that Pawl answered without 2xx and fetched
-// later.
+// delivered checks that every delivery was stored and handled, including the failed ones that Pawl fetched later.
 func (l *Lives) delivered() {
 	l.T.Helper()
 	list := l.World.Deliveries()
@@ -128,7 +127,7 @@ func (l *Lives) Missed() (guids []string) {
 	return guids
 }
 
-// logged checks that every user's comment is in its thread's log once.
+// logged checks that every user's comment is in its thread's log exactly once.
 func (l *Lives) logged(repo string) {
 	l.T.Helper()
 	l.Read(func(db *store.Store) {

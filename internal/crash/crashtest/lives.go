@@ -57,11 +57,10 @@ type Lives struct {
 // Death is the end of a life by a signal.
 type Death struct {
 	At    time.Time // by the server's own clock
-	Point string    // the crash point, or from outside
+	Point string    // the crash point, or how else the life ended
 }
 
-// afterLease is how far a restart moves the clock with SQLite: the dead process's leases and delivery claims have
-// expired.
+// afterLease is how far a restart with SQLite moves the clock: past the dead process's leases and delivery claims.
 const afterLease = thread.LeaseTime + 5*time.Second
 
 // StopsWithin limits an orderly stop.
@@ -113,7 +112,7 @@ func (l *Lives) Now() time.Time { return time.Now().Add(time.Duration(l.Ahead.Lo
 
 func (l *Lives) config() string { return filepath.Join(l.Dir, cmp.Or(l.Config, "pawl.yml")) }
 
-// Begin starts the first life by the configuration in Dir.
+// Begin starts the first life with the configuration in Dir.
 func (l *Lives) Begin() {
 	go func() { l.over <- l.supervise() }()
 	l.T.Cleanup(l.end)
@@ -172,7 +171,7 @@ func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point strin
 		}
 		return fmt.Errorf("the server ended by itself: %w", err)
 	}
-	// Before it listens to signals, a server ends by SIGTERM itself.
+	// Until a server handles signals, SIGTERM kills it.
 	inOrder := err == nil || status.Signaled() && status.Signal() == syscall.SIGTERM
 	took := time.Since(asked)
 	switch {
@@ -184,7 +183,7 @@ func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point strin
 	return nil
 }
 
-// Stopped is the crash point of an orderly stop.
+// Stopped stands for a crash point after an orderly stop.
 const Stopped = "stopped"
 
 // usual names the end of a life that meets no crash point.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Dialer starts a name server over UDP and returns a Dial for a net.Resolver that asks it. The server calls lookup for
-// each question. A name without addresses does not exist.
+// Dialer starts a name server over UDP, and returns a Dial function for a net.Resolver that uses it. The server calls
+// lookup for each question. A name without addresses does not exist.
 func Dialer(
 	t *testing.T,
 	lookup func(name string) []netip.Addr,
