@@ -42,12 +42,11 @@ func (w *house) serve(secret string) {
 	w.Serve(in)
 }
 
-// duty is a node's view of the duty.
+// duty returns a node's side of the duty to catch up.
 func (w *house) duty(node string) *cluster.Duty {
 	return cluster.NewDuty(w.Store, "catch-up", node, 5*time.Minute)
 }
 
-// watcher returns a new watcher.
 func (w *house) watcher() *Watcher { return New(w.h, w.Store, w.duty("node")) }
 
 // missed looks once and checks the number of stored deliveries.
@@ -70,7 +69,7 @@ func (w *house) reconciled(c *Watcher, want int) {
 	}
 }
 
-// newRemarks returns the remarks after those that made the thread tracked.
+// newRemarks checks the remarks on a thread after the first one, which made Pawl track the thread.
 func (w *house) newRemarks(t thread.ID, want ...string) {
 	w.T.Helper()
 	got := w.Judged(t)[1:]

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// missMany lets n comments on one thread be missed.
+// missMany makes Pawl miss n comments on one thread.
 func (w *house) missMany(n int) {
 	w.T.Helper()
 	thread := w.Issue("Please.")
@@ -25,7 +25,7 @@ func (w *house) missMany(n int) {
 	w.GitHub.ResetCalls()
 }
 
-// If GitHub's list breaks off, its beginning is stored, and the rest once the list can be read.
+// If GitHub's list breaks off, Pawl stores its beginning, and the rest once the list can be read.
 func TestBrokenListKeepsItsDeliveries(t *testing.T) {
 	w := newHouse(t)
 	w.missMany(250)
@@ -42,7 +42,7 @@ func TestBrokenListKeepsItsDeliveries(t *testing.T) {
 	}
 }
 
-// Of three nodes that start together, one looks. The others would find the same.
+// Three nodes start together, and only one looks: the others would find the same deliveries.
 func TestOneNodeCatchesUp(t *testing.T) {
 	w := newHouse(t)
 	const missed, nodes = 300, 3

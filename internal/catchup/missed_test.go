@@ -21,8 +21,8 @@ import (
 
 const payloadRoute = "GET /app/hook/deliveries/{id}"
 
-// Pawl stores deliveries of the last 70 hours, of GitHub's three days. The reconciliation finds the first events of a
-// 71-hour outage.
+// Pawl stores only the last 70 hours of the three days that GitHub lists. The reconciliation finds the first events of
+// a 71-hour outage.
 func TestMissedEventsOf71HoursAreFoundOnce(t *testing.T) {
 	needs.All(t, "an outage of 71 hours")
 	w := newHouse(t)
@@ -221,7 +221,7 @@ func TestWatchLooksAtOnceAndEndsWithItsContext(t *testing.T) {
 	w.newRemarks(issue, "+ /pawl retry")
 }
 
-// A delivery names the user; the reconciliation may not know it.
+// A delivery names the user; the reconciliation may not know the user.
 func TestReconciliationWaitsOnceForDeliveries(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
@@ -309,7 +309,7 @@ func TestFailingPayloadsBlockNoOther(t *testing.T) {
 	}
 }
 
-// lockedLog waits for a line.
+// lockedLog is a log in which a test can wait for a line.
 type lockedLog struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -317,7 +317,7 @@ type lockedLog struct {
 	met  chan struct{}
 }
 
-// until closes when a line with the text was written.
+// until returns a channel that closes once a line with the text has been written.
 func (l *lockedLog) until(line string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -210,8 +210,8 @@ func (p progress) following(since time.Time) progress {
 	return next
 }
 
-// cutOff records that a look since a time left changes for the next one. whole means that it covered GitHub's whole
-// list.
+// cutOff records that a look left changes for the next one. since is the time from which it looked; whole means that it
+// covered GitHub's whole list.
 func (p *progress) cutOff(since time.Time, whole bool) {
 	p.more = true
 	if !p.until.Equal(since) {

@@ -30,7 +30,7 @@ func TestMissedCommentIsFoundOnce(t *testing.T) {
 	w.reconciled(w.watcher(), 0)
 	got := w.Judged(issue)[1:]
 	slices.Sort(got)
-	// The second one is the reply to a user without permission.
+	// The second event makes Pawl reply to a user without permission.
 	if diff := cmp.Diff([]string{"+ /pawl retry", "+ /pawl stop", "- /pawl stop: mallory has read permission; write is needed"}, got); diff != "" {
 		t.Errorf("judged (-want +got)\n%s", diff)
 	}
@@ -150,7 +150,7 @@ func TestRemarksBeforeTheFirstStartAreIgnored(t *testing.T) {
 	w.Must(err)
 	n, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
 	w.Must(err)
-	_, err = w.GitHub.Comment(houseRepo, n, "mallory", "/pawl solve") // is in the log, as refused
+	_, err = w.GitHub.Comment(houseRepo, n, "mallory", "/pawl solve") // is logged as refused
 	w.Must(err)
 	w.Pass(2 * time.Second)
 	_, err = w.GitHub.ReviewComment(t.Context(), houseRepo, n, "ada", "a.txt", 1, "This is wrong.")
@@ -324,7 +324,7 @@ func TestRepositoriesGoByTurns(t *testing.T) {
 	}
 }
 
-// GitHub counts each request of an hour's looks against the installation.
+// GitHub counts every request of an hour's looks toward the installation's rate limit.
 func TestIdleInstallationCostsAtMostSixtyRequests(t *testing.T) {
 	w := newHouse(t)
 	const repos, looks = 30, 12

@@ -32,7 +32,7 @@ type clinic struct {
 	github *fakegithub.Server
 	dir    string
 	text   string // the configuration
-	repo   string // a repository to examine, too
+	repo   string // a repository that is also examined
 }
 
 // newClinic makes a configuration without failures: the fake GitHub knows the App, a database exists, and the only
@@ -114,7 +114,6 @@ func (c *clinic) only(names ...string) {
 	c.Setenv("PATH", c.path("bin"))
 }
 
-// replace changes the configuration.
 func (c *clinic) replace(old, with string) {
 	c.Helper()
 	if !strings.Contains(c.text, old) {

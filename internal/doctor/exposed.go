@@ -128,7 +128,7 @@ func reachable(dir string) bool {
 	}
 }
 
-// ports warns of unavailable addresses. A running server of this data_dir uses them, so its presence skips the check.
+// ports warns of unavailable addresses. It skips the check if a server of this data_dir runs, which uses them.
 func (e *exam) ports(context.Context) (all []Finding) {
 	if len(server.Running(e.cfg.DataDir)) > 0 {
 		return nil

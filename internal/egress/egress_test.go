@@ -22,7 +22,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// names returns a resolver that knows only some names.
+// names returns a resolver that knows only these names.
 func names(t *testing.T, known map[string]string) *net.Resolver {
 	t.Helper()
 	return &net.Resolver{PreferGo: true, Dial: egresstest.Dialer(t, func(name string) []netip.Addr {
@@ -75,7 +75,7 @@ func newStand(t *testing.T, known map[string]string, allow ...string) *stand {
 	return s
 }
 
-// client uses the proxy. The name in TLS is inside, or the URL's if inside is empty.
+// client returns a client that uses the proxy. inside is the server name in TLS; empty means the URL's host.
 func (s *stand) client(inside string) *http.Client {
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: s.address}),
@@ -270,7 +270,7 @@ func TestOnlyPublicAddressesAreReached(t *testing.T) {
 	}
 }
 
-// The owner of a listed name lets it resolve to this machine or its network.
+// The owner of a listed name makes it resolve to this machine or its network.
 func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
 	known := map[string]string{"nat64.example.com": "64:ff9b::a9fe:a9fe", "sixtofour.example.com": "2002:a9fe:a9fe::1", "meta.example.com": "169.254.169.254", "six.example.com": "::1", "mapped.example.com": "::ffff:10.1.2.3", "lan.example.com": "10.1.2.3", "zero.example.com": "0.0.0.0"}
 	s := newStand(t, known, "*.example.com:TLS", "*.example.com:PLAIN")

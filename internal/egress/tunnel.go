@@ -62,7 +62,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	<-done
 }
 
-// pass copies until the end, and then ends the stream of the other side. After a failure it closes both sides.
+// pass copies from one side to the other, and then closes the other for writing. After a failure it closes both sides.
 func pass(to io.Writer, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -32,7 +32,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// stand is a registry on loopback and a folder of images that may use it.
+// stand is a registry on loopback, and an image store that may use it.
 type stand struct {
 	*testing.T
 	*Images

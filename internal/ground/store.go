@@ -57,7 +57,7 @@ type Layer struct {
 	dir  string
 }
 
-// At is a layer under construction in a folder.
+// At returns a layer that is under construction in a folder.
 func At(dir string, r Record) Layer { return Layer{Record: r, dir: dir} }
 
 // Store keeps the layers of all repositories. Its methods may be called concurrently, even by several processes that

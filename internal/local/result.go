@@ -19,7 +19,7 @@ type Result struct {
 	Attempts     []Attempt           `json:"attempts"`
 }
 
-// Attempt is a receipt with its session's continuation and test results compared with the base.
+// Attempt is a receipt with the reason for continuing a session, and test results compared with the base.
 type Attempt struct {
 	policy.Receipt
 	Verification policy.Verification `json:"verification"`

@@ -1,5 +1,5 @@
-// Package notify reports to the operator, in a chat channel, what needs action: unhandled deliveries, a stuck
-// queue, an open breaker, a budget near its limit, a day without success, an ignored signal.
+// Package notify reports to the operator, in a chat channel, what needs action: unhandled deliveries, a stuck queue, an
+// open breaker, a budget near its limit, a day without success, an ignored learning signal.
 //
 //	alerts and their thresholds            notify.go, Health.alerts
 //	repetitions, and the end of an alert   notify.go, reported.news

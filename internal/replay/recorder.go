@@ -108,7 +108,7 @@ func (r *recording) line(b []byte) {
 	r.run.WriteByte('\n')
 }
 
-// inspect reads the buffered output as one transcript and empties the buffer. An empty cli is detected.
+// inspect reads the buffered output as one transcript and empties the buffer. If cli is empty, inspect detects it.
 func (r *recording) inspect(cli string, now time.Time) agent.Report {
 	if cli == "" {
 		cli = clis.Detect(r.run.Bytes()[:min(r.run.Len(), runHead)])

@@ -26,7 +26,7 @@ func trails(names ...string) []string {
 	return names
 }
 
-// opens opens a file; - is standard input.
+// opens returns an Opener for files; - is stdin.
 func opens(stdin io.Reader) Opener {
 	return func(name string) (io.ReadCloser, error) {
 		if name == "-" {

@@ -47,8 +47,8 @@ type apiFailure struct {
 	At      time.Time         `json:"-"`
 }
 
-// asOpencode converts the fork's events to opencode's: its error event, and each tool call once, at its end. It
-// returns nil for other events, and stores refused requests.
+// asOpencode converts the fork's error event to opencode's. It returns nil for a tool call that has not ended, so that
+// each call appears once, and other events unchanged. It stores refused requests.
 func (f *apiFailure) asOpencode(object []byte) []byte {
 	if !gjson.ValidBytes(object) {
 		return object
@@ -101,7 +101,7 @@ func (f *apiFailure) remember(o gjson.Result) {
 // maxDepth exceeds the nesting of any known error.
 const maxDepth = 10
 
-// answered finds an object with an answer's headers, lastError first.
+// answered finds an object with response headers, first in lastError.
 func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	if !o.IsObject() || depth == 0 {
 		return o, false

@@ -130,7 +130,7 @@ func TestWrapperRestartIsNotFeedback(t *testing.T) {
 	}
 }
 
-// repeated yields a text up to a size without holding it.
+// repeated reads as a text repeated up to a size, without holding all of it in memory.
 type repeated struct {
 	text string
 	off  int

@@ -1,6 +1,6 @@
 // Package secret finds and removes secrets in texts: tokens and keys with a known form, and values that Pawl holds or
-// gives to an attempt, also as base64, hexadecimal and in URLs. It does not recognise encrypted, split or rearranged
-// values.
+// gives to an attempt, including their base64, hexadecimal and URL encodings. It does not recognise encrypted, split or
+// rearranged values.
 //
 //	forms.go   known forms of tokens and keys
 //	values.go  known values and their encodings

@@ -118,8 +118,8 @@ func TestNewFileIsShortAndUncommentable(t *testing.T) {
 	}
 }
 
-// takesEachPart enables each part of a new file alone: a section with its keys, a key, a provider, and a backend with its
-// provider.
+// takesEachPart enables each part of a new file on its own: a section with its keys, a key, a provider, and a backend
+// with its provider.
 func takesEachPart(t *testing.T, text string) {
 	t.Helper()
 	taken := func(line string) string { return strings.Replace(line, "# ", "", 1) }

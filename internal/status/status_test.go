@@ -154,7 +154,7 @@ func TestEmptyDatabase(t *testing.T) {
 	}
 }
 
-// The text shows the most recently changed threads, JSON all; both count the rest.
+// The text shows the most recently changed threads, and JSON shows all. Both count the omitted ones.
 func TestReportCountsOmittedThreads(t *testing.T) {
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// StatusComment is Pawl's comment on a thread.
+// StatusComment returns the body of Pawl's status comment on a thread, or an empty string.
 func (r *Rig) StatusComment(n int) string {
 	for _, c := range r.World.Comments(Repo, n) {
 		if strings.Contains(c.Body, checkrun.StatusMarker(ThreadName(n))) {
@@ -127,7 +127,7 @@ func (r *Rig) Commenting(on int, who, text string) func() error {
 	}
 }
 
-// Answers are Pawl's comments that answer questions on a thread.
+// Answers returns Pawl's comments that answer questions on a thread.
 func (r *Rig) Answers(n int) []string {
 	var out []string
 	for _, c := range r.World.Comments(Repo, n) {
@@ -138,7 +138,7 @@ func (r *Rig) Answers(n int) []string {
 	return out
 }
 
-// Signature is the hexadecimal HMAC of a webhook's body.
+// Signature returns the hexadecimal HMAC of a webhook's body.
 func Signature(algorithm func() hash.Hash, body []byte) string {
 	mac := hmac.New(algorithm, []byte(Secret))
 	mac.Write(body)

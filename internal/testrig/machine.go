@@ -68,7 +68,7 @@ func (r *Rig) Metric(name string) float64 {
 	return -1
 }
 
-// Started is the number of attempts that the node logged as started.
+// Started returns the number of attempts that the node logged as started.
 func (m *Member) Started() int { return strings.Count(m.Log.String(), `"message":"attempt started"`) }
 
 // Began reports whether the node has logged an attempt on the thread.

@@ -23,7 +23,7 @@ import (
 // specVariable names a spec's file. If it is set, the test binary serves that spec instead of running tests.
 const specVariable = "PAWL_TESTTOOL_SPEC"
 
-// patience limits every wait. It is long, so that a busy machine fails no test.
+// patience limits every wait. It is long so that no test fails on a busy machine.
 const patience = 10 * time.Minute
 
 func TestMain(m *testing.M) {

@@ -183,7 +183,7 @@ func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point strin
 	return nil
 }
 
-// Stopped stands for a crash point after an orderly stop.
+// Stopped is the Point of a Death by an orderly stop.
 const Stopped = "stopped"
 
 // usual names the end of a life that meets no crash point.
@@ -218,7 +218,7 @@ func (l *Lives) listen(lines *bufio.Reader) (point string) {
 	}
 }
 
-// Serving waits for a server that serves and returns it.
+// Serving waits until a server serves, and returns it.
 func (l *Lives) Serving() *exec.Cmd {
 	l.T.Helper()
 	deadline := time.After(patience)
