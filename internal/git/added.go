@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Added calls see for each line that a change adds, even in binary files, with the line's path and number from 1. paths
-// limits the files; no paths means all.
+// Added calls see with each line that a change adds, and the line's path and 1-based number. Binary files count as
+// text. If paths are given, Added reads only these.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
 	d := patchReader{see: see}
 	err := w.eachUpTo(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, '\n', d.line)
@@ -49,7 +49,7 @@ func (d *patchReader) line(line string) error {
 	return nil
 }
 
-// span parses a side of a hunk's header: "+4,2" means lines 4 and 5, "+4" one line.
+// span parses one side of a hunk header: "+4,2" means lines 4 and 5, "+4" means line 4.
 func span(s string) (first, count int) {
 	from, many, more := strings.Cut(s[1:], ",")
 	first, _ = strconv.Atoi(from)

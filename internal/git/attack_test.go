@@ -110,7 +110,7 @@ func TestAgentsGitSettingsNeverRunOnTheHost(t *testing.T) {
 			bait, sprung := trap(t)
 			attack(t, w.Dir, bait)
 			write(t, w.Dir, map[string]string{"a.txt": "changed\n", "sub/new.txt": "new\n"})
-			if err := os.RemoveAll(sprung); err != nil { // the setup may have run it
+			if err := os.RemoveAll(sprung); err != nil { // the setup may have run bait
 				t.Fatal(err)
 			}
 
@@ -151,7 +151,7 @@ func TestAgentsGitSettingsNeverRunOnTheHost(t *testing.T) {
 	}
 }
 
-// trap is a program that leaves a file when it runs.
+// trap returns a program, bait, that creates the file sprung when it runs.
 func trap(t *testing.T) (bait, sprung string) {
 	dir := t.TempDir()
 	bait, sprung = filepath.Join(dir, "bait"), filepath.Join(dir, "sprung")

@@ -20,19 +20,18 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Cache is a local bare repository with everything fetched from one remote repository, and the commits that Pawl
-// made for it. It is never garbage-collected, because checkouts borrow its objects. Goroutines and processes may use
-// it concurrently.
+// Cache is a local bare repository. It holds everything fetched from one remote repository, and Pawl's own commits. It
+// is never garbage-collected, because checkouts borrow its objects. Goroutines and processes may use it concurrently.
 type Cache struct {
-	program          // in this repository
-	plain   program  // outside any repository
+	program          // runs in this repository
+	plain   program  // runs outside any repository
 	dir     string   // absolute, without symbolic links
 	bases   sync.Map // merge bases by pair of commits
-	whole   int64    // size in bytes up to which checkouts get the whole history
+	whole   int64    // cache size in bytes up to which checkouts get the whole history
 }
 
-// attributes override the work tree's. They disable filters, encodings and identifier expansion, which run programs or
-// change bytes. They also keep an agent from hiding its changes by marking text files as binary.
+// attributes override the work tree's attributes. They disable filters, encodings and identifier expansion, which run
+// programs or change bytes. They also keep an agent from hiding its changes by marking text files as binary.
 const attributes = "* -filter -ident -working-tree-encoding !diff\n"
 
 // Open opens or creates the cache in dir.
@@ -52,7 +51,7 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 		return nil, fmt.Errorf("open a cache: %w", err)
 	}
 	c := &Cache{program: p.with("GIT_DIR=" + dir), plain: p, dir: dir, whole: fullCache}
-	if created(dir) { // the usual case, which need not wait for a running fetch
+	if created(dir) { // the usual case: no need to wait for a running fetch
 		return c, nil
 	}
 	lock, err := c.lock(ctx)
@@ -62,8 +61,8 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	return c, lock.Close()
 }
 
-// makeFolder creates the folder of a cache. If the parent folder, which is named after the owner, is a file, makeFolder
-// renames that file first.
+// makeFolder creates a cache's folder. The parent folder is named after the repository's owner. If there is a file at
+// the parent's path, makeFolder renames it first.
 func makeFolder(dir string) error {
 	parent := filepath.Dir(dir)
 	info, err := os.Lstat(parent)
@@ -76,7 +75,7 @@ func makeFolder(dir string) error {
 	return os.MkdirAll(dir, 0o700)
 }
 
-// created reports whether a cache has the files that initialise writes last.
+// created reports whether a cache has the files that initialise writes last, with their content unchanged.
 func created(dir string) bool {
 	return !slices.ContainsFunc(files("main", true), func(f file) bool {
 		have, err := readRegular(filepath.Join(dir, f.name))
@@ -84,7 +83,7 @@ func created(dir string) bool {
 	})
 }
 
-// readRegular reads a regular file. It refuses others, since opening a pipe would block.
+// readRegular reads a regular file. It refuses anything else, since opening a pipe would block.
 func readRegular(path string) ([]byte, error) {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fs.ErrInvalid)
@@ -92,7 +91,7 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// writeRegular writes a file and replaces anything at its path, such as a folder or a pipe.
+// writeRegular writes a file. It replaces anything else at the path, such as a folder or a pipe.
 func writeRegular(path, content string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		if err := os.RemoveAll(path); err != nil {
@@ -109,8 +108,8 @@ func files(branch string, bare bool) []file {
 	return []file{{"config", config}, {"HEAD", "ref: refs/heads/" + branch + "\n"}, {"info/attributes", attributes}}
 }
 
-// initialise creates or completes a repository in dir. Writing its few files needs no git process, and leaves out the
-// machine's templates.
+// initialise creates or completes a repository in dir. It writes the few files itself, which avoids a git process and
+// the machine's templates.
 func initialise(dir, branch string, bare bool) error {
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -125,8 +124,8 @@ func initialise(dir, branch string, bare bool) error {
 	return nil
 }
 
-// Fetch fetches references and returns the commits of the existing ones, by name. A name is a branch or a full reference
-// such as refs/pull/7/head. Fetch returns ErrEmpty if the repository has no branch.
+// Fetch fetches references and returns their commits by name, without missing references. A name is a branch or a full
+// reference such as refs/pull/7/head. Fetch returns ErrEmpty if the repository has no branch.
 func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[string]string, error) {
 	full := make(map[string]string, len(names)) // requested name → full reference
 	for _, name := range names {
@@ -186,8 +185,8 @@ func (c *Cache) fetchedBefore(full string) bool {
 	return err == nil
 }
 
-// fetch fetches references and deletes those that the remote no longer has. A missing reference requested by name
-// fails the whole fetch, so fetch uses a pattern unless exists reports true. Pass the file from lock.
+// fetch fetches references and deletes those that the remote no longer has. If a reference requested by its exact name
+// is missing, the whole fetch fails. So fetch uses a pattern unless exists reports true. Pass the file from Cache.lock.
 func (c *Cache) fetch(ctx context.Context, r Remote, lock *os.File, refs []string, exists func(ref string) bool) error {
 	if len(refs) == 0 {
 		return nil
@@ -207,7 +206,7 @@ func (c *Cache) fetch(ctx context.Context, r Remote, lock *os.File, refs []strin
 func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
 	out, err := c.run(ctx, command{args: []string{"ls-remote", "--heads", "--", r.URL}, remote: &r})
 	if errors.Is(err, ErrTooLarge) {
-		return nil // more branches than fit: not empty
+		return nil // more branches than fit into the output, so not empty
 	}
 	if err == nil && len(out) == 0 {
 		err = fmt.Errorf("%s: %w", r.URL, ErrEmpty)
@@ -236,11 +235,11 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 	return "", fmt.Errorf("%s: HEAD does not name a branch: %w", r.URL, ErrNotExist)
 }
 
-// maxListed limits the folder of a file to read, in bytes: about 200,000 entries.
+// maxListed limits the tree object of a file's folder, in bytes: about 200,000 entries.
 const maxListed = 8 << 20
 
-// ReadFile returns a regular file of a commit. It returns ErrNotExist for directories, links and missing paths, and
-// ErrTooLarge for more than 1 MiB.
+// ReadFile returns the content of a regular file in a commit. Directories, links and missing paths are ErrNotExist.
+// Files over 1 MiB, and files in a folder over maxListed, are ErrTooLarge.
 func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("path %.200q: %w", name, ErrInvalid)
@@ -279,7 +278,7 @@ func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, erro
 }
 
 type object struct {
-	kind    string // such as blob; empty for none
+	kind    string // such as blob; empty for a missing object
 	size    int    // in bytes
 	content []byte // shorter than size if the output was cut
 }
@@ -303,7 +302,7 @@ func nextObject(asked string, out []byte) (object, []byte) {
 
 const idBytes = 20
 
-// hasFile reports whether a tree object has a regular file of that name. An entry is a mode, a space, a name, a NUL
+// hasFile reports whether a tree object has a regular file with that name. An entry is a mode, a space, a name, a NUL
 // byte and a binary id.
 func hasFile(folder object, name string) bool {
 	if folder.kind != "tree" {
@@ -346,7 +345,7 @@ func (c *Cache) Files(ctx context.Context, commit string, wanted func(path strin
 const lockFile = "pawl.lock"
 
 // lock makes the caller the only writer among all goroutines and processes until it closes the file. Pass the file to
-// git, too: if Pawl is killed, git keeps the lock until it ends.
+// git, too: if Pawl is killed, git then holds the lock until git exits.
 func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	f, err := wait.Lock(ctx, filepath.Join(c.dir, lockFile), math.MaxInt64)
 	if err != nil {
@@ -370,7 +369,7 @@ func complete(dir string) error {
 	return nil
 }
 
-// clean removes the lock and temporary files of a killed git. The caller holds the cache's lock.
+// clean removes lock files and temporary files left by a killed git. The caller must hold the cache's lock.
 func (c *Cache) clean() error {
 	var stale []string
 	for _, pattern := range []string{"*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {

@@ -32,7 +32,7 @@ func TestFetchReturnsExistingReferences(t *testing.T) {
 	}
 }
 
-// The first fetch asks for a branch by a pattern, and others may fit it.
+// The first fetch requests a branch by a pattern, which other branches may match.
 func TestFetchIgnoresSimilarlyNamedBranches(t *testing.T) {
 	dir, _ := repository(t, map[string]string{"a.txt": "a"})
 	for _, name := range []string{"pawl/issue-11", "pawl/iss-ue-1", "pawl/iss/deep/ue-1", "other/pawl/issue-1", "maxin"} {

@@ -33,8 +33,8 @@ func (p program) with(env ...string) program {
 
 type command struct {
 	args   []string
-	ids    []string   // full object ids after args, each optionally with a leading ^; others are ErrInvalid
-	paths  []string   // follow the ids and a --
+	ids    []string   // full object ids, passed after args; each may have a leading ^; anything else is ErrInvalid
+	paths  []string   // passed after the ids and a --
 	env    []string   // in addition to the program's
 	stdin  string     // empty: standard input is empty
 	limit  int        // of output in bytes; 0 means defaultOutput
@@ -44,7 +44,7 @@ type command struct {
 
 const defaultOutput = 1 << 20
 
-// stderrTail limits the stored end of standard error, in bytes.
+// stderrTail limits what is kept from the end of standard error, in bytes.
 const stderrTail = 16 << 10
 
 func findProgram() (program, error) {
@@ -58,7 +58,7 @@ func findProgram() (program, error) {
 	return program{exe: exe, env: environment(exe)}, nil
 }
 
-// Version is what `git version` prints, such as "git version 2.39.5".
+// Version returns the output of `git version`, such as "git version 2.39.5".
 func Version(ctx context.Context) (string, error) {
 	p, err := findProgram()
 	if err != nil {
@@ -76,7 +76,7 @@ func settings() [][2]string {
 		{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"core.askPass", ""},
 		{"credential.helper", ""}, {"core.attributesFile", "/dev/null"}, {"core.excludesFile", "/dev/null"},
 		{"commit.gpgSign", "false"}, {"push.gpgSign", "false"},
-		// The same bytes on every machine.
+		// Files have the same bytes on every machine.
 		{"core.autocrlf", "false"}, {"core.safecrlf", "false"}, {"core.symlinks", "true"}, {"core.fileMode", "true"},
 		{"core.ignoreCase", "false"}, {"core.quotePath", "false"}, {"core.untrackedCache", "false"}, {"core.splitIndex", "false"},
 		// Refuse names that other systems read as .git.
@@ -84,22 +84,22 @@ func settings() [][2]string {
 		// Objects must never be collected while an attempt borrows them.
 		{"gc.auto", "0"}, {"maintenance.auto", "false"},
 		{"submodule.recurse", "false"}, {"fetch.recurseSubmodules", "false"}, {"push.recurseSubmodules", "no"},
-		{"checkout.workers", "0"}, // one worker for each core; measured at a tenth of a full clone
+		{"checkout.workers", "0"}, // one worker per core, for speed
 		{"protocol.allow", "never"},
-		// Give up a connection that transfers less than 1,000 bytes a second for a minute.
+		// Abort a transfer that stays below 1,000 bytes a second for a minute.
 		{"http.lowSpeedLimit", "1000"}, {"http.lowSpeedTime", "60"},
 		{"fetch.fsckObjects", "true"},
 	}
 	for _, fault := range harmless {
 		s = append(s, [2]string{"fetch.fsck." + fault, "ignore"}, [2]string{"fsck." + fault, "ignore"})
 	}
-	// Known since git 2.44. An older git fetch warns about it; an older git fsck would not start.
+	// git knows largePathname since 2.44. An older git fetch only warns about it, but an older git fsck would not start.
 	return append(s, [2]string{"fetch.fsck.largePathname", "ignore"})
 }
 
 // harmless lists faults of old commits and trees that GitHub accepts and git reads without risk, by their names in
-// git-fsck(1). Even with these ignored, git never checks out paths such as .git/hooks. Two kinds remain refused: faults
-// of .gitmodules and .gitattributes, from which git reads addresses and sizes, and objects that git cannot read.
+// git-fsck(1). Even with these ignored, git never checks out paths such as .git/hooks. Two kinds remain refused: other
+// faults of .gitmodules and .gitattributes, from which git reads addresses and sizes, and objects that git cannot read.
 var harmless = []string{
 	"badDate", "badDateOverflow", "badEmail", "badFilemode", "badName", "badTagName", "badTimezone", "duplicateEntries", "emptyName", "extraHeaderEntry",
 	"fullPathname", "gitmodulesParse", "hasDot", "hasDotdot", "hasDotgit", "missingAuthor", "missingCommitter", "missingEmail",
@@ -107,8 +107,8 @@ var harmless = []string{
 	"multipleAuthors", "nulInCommit", "nullSha1", "treeNotSorted", "zeroPaddedDate", "zeroPaddedFilemode",
 }
 
-// environment returns git's whole environment. It excludes the machine's and the user's configuration and prompts, fixes
-// the language to English, and passes on proxies and certificates.
+// environment returns git's whole environment. It excludes prompts and the machine's and the user's configuration. It
+// sets the language to English, and passes on settings of proxies and certificates.
 func environment(exe string) []string {
 	env := []string{
 		"PATH=" + filepath.Dir(exe) + ":/usr/local/bin:/usr/bin:/bin",
@@ -132,8 +132,8 @@ func environment(exe string) []string {
 	return env
 }
 
-// run runs git in a process group that is killed when ctx ends. If the output exceeds the limit, run returns the part
-// before it and ErrTooLarge.
+// run runs git in a process group that is killed when ctx ends. If the output exceeds the limit, run returns the output
+// within the limit and ErrTooLarge.
 func (p program) run(ctx context.Context, c command) ([]byte, error) {
 	out := &limited{limit: c.limit}
 	if c.limit == 0 {
@@ -211,8 +211,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// limited stores the first limit bytes and fails at the next one. It does not embed bytes.Buffer, because ReadFrom
-// would bypass the limit.
+// limited keeps the first limit bytes and fails on the next one. It does not embed bytes.Buffer, because ReadFrom would
+// bypass the limit.
 type limited struct {
 	buf   []byte
 	limit int
@@ -271,19 +271,19 @@ var (
 	ErrUnavailable = errors.New("the git server could not be reached")
 	// ErrRejected means that the branch has moved.
 	ErrRejected = errors.New("the branch has moved: fetch it and merge before pushing")
-	// ErrProtected means that a rule of the server forbids the push (protected branch, workflow permission, hook).
+	// ErrProtected means that a server rule forbids the push (protected branch, workflow permission, hook).
 	ErrProtected = errors.New("a rule of the repository forbids this push")
-	// ErrMalformed means that git refuses an object of the server. A retry does not help.
+	// ErrMalformed means that git refuses an object from the server. A retry does not help.
 	ErrMalformed = errors.New("git refuses an object of the repository")
 	// ErrTooLarge means that a limit was exceeded.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnsafe means that git must not read the work tree: it would hang, or read without end.
+	// ErrUnsafe means that git would hang on the work tree or never finish reading it, or refuses its objects.
 	ErrUnsafe = errors.New("unsafe work tree")
-	// ErrInvalid means that an argument is not safe to pass to git: a name, an address or an id.
+	// ErrInvalid means that a name, an address or an id is not safe to pass to git.
 	ErrInvalid = errors.New("not acceptable")
 )
 
-// commandError is a failed git command without credentials.
+// commandError describes a failed git command, without credentials.
 type commandError struct {
 	op     string // the subcommand, such as "fetch"
 	stderr string // redacted
@@ -318,7 +318,7 @@ func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cau
 	return e
 }
 
-// phrases maps texts of git, libcurl and GitHub under LC_ALL=C to kinds; the first match counts.
+// phrases maps messages of git (with LC_ALL=C), libcurl and GitHub to kinds of errors. The first match counts.
 var phrases = []struct {
 	kind  error
 	texts []string
@@ -347,7 +347,7 @@ func redact(s string, remote *Remote) string {
 	return userinfo.ReplaceAllString(secret.Redact(s), "${1}[redacted]@")
 }
 
-// unknownFault begins an older git's warning about a setting of a newer git.
+// unknownFault begins an older git's warning about a setting that it does not know.
 const unknownFault = "warning: Skipping unknown msg id"
 
 func lastLines(text string, n int) string {

@@ -15,12 +15,12 @@ import (
 
 type CommitSpec struct {
 	Tree        string   // id of a tree
-	Parents     []string // ids of commits, the branch's own first
+	Parents     []string // ids of commits, beginning with the branch's last commit
 	Subject     render.Title
 	Body        string
 	Name, Email string    // author and committer
 	When        time.Time // author and committer date, to the second
-	SigningKey  string    // an SSH key file without a passphrase; empty: not signed
+	SigningKey  string    // path of an SSH key without a passphrase; empty means unsigned
 }
 
 // Commit commits a tree and returns the id. It runs no hook and moves no branch.
@@ -57,7 +57,7 @@ func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	args := []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"}
 	out, err := c.run(ctx, command{args: args, ids: []string{ours, theirs}})
-	if err != nil && exitCode(err) != 1 { // 1 is for conflicts
+	if err != nil && exitCode(err) != 1 { // 1 means conflicts
 		return "", nil, err
 	}
 	fields := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
@@ -67,7 +67,7 @@ func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, co
 	return fields[0], fields[1:], nil
 }
 
-// Subjects returns "short id first line" of the last non-merge commits after since that changed a path, newest first.
+// Subjects returns up to most non-merge commits after since that changed path, newest first: "short id first line".
 func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--no-merges", "--format=%h %s", fmt.Sprintf("--max-count=%d", most)}
 	out, err := c.run(ctx, command{args: args, ids: []string{"^" + since, to}, paths: []string{path}})
@@ -87,8 +87,8 @@ func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]st
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-// Authored returns the last commits up to a commit, each as "short id first line, by author". A since that is not empty
-// excludes its own history.
+// Authored returns the last commits up to a commit, each as "short id first line, by author". If since is not empty,
+// its history is excluded.
 func (c *Cache) Authored(ctx context.Context, since, to string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--format=%h %s, by %an", fmt.Sprintf("--max-count=%d", most)}
 	ids := []string{to}
@@ -107,8 +107,8 @@ func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	return err == nil && base == old, err
 }
 
-// Holds reports whether commit is in the history of tip. The cache has that history completely, so a commit that the
-// cache lacks is not in it.
+// Holds reports whether commit is in the history of tip. The cache has tip's whole history, so a commit that the cache
+// lacks is not in that history.
 func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
 	if err := checkIDs(tip, commit); err != nil {
 		return false, err
@@ -119,8 +119,8 @@ func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
 	return c.IsAncestor(ctx, commit, tip)
 }
 
-// Changed returns how the lines first to last of a file changed between two commits. Lines count from 1 in from. The
-// result has the hunks that touch them, without context and up to limit bytes; it is empty if there are none.
+// Changed returns the hunks between two commits that touch lines first to last of a file, without context. Line numbers
+// start at 1 and refer to from. The result has at most limit bytes, and is empty if no hunk touches the lines.
 func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last, limit int) (string, error) {
 	out, err := c.run(ctx, command{args: changedLines, ids: []string{from, to}, paths: []string{path}})
 	if err != nil && !errors.Is(err, ErrTooLarge) {
@@ -151,7 +151,7 @@ func touches(at, many, first, last int) bool {
 
 // MergeBase returns a best common ancestor, or empty if there is none. Results are cached.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
-	if a == b { // usual, while the base has not moved
+	if a == b { // the usual case, while the base has not moved
 		return a, nil
 	}
 	both := [2]string{min(a, b), max(a, b)}
@@ -168,10 +168,10 @@ func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
 
 const (
 	modeNone = "000000"
-	modeLink = "160000" // to a commit of another repository
+	modeLink = "160000" // a submodule: a link to a commit of another repository
 )
 
-// change is a path that differs between two trees. Renames are a deletion and an addition.
+// change is a path that differs between two trees. A rename counts as a deletion and an addition.
 type change struct {
 	path         string
 	oldMode      string // such as 100644; 000000 for none
@@ -179,8 +179,8 @@ type change struct {
 	oldID, newID string // object ids; zeros for none
 }
 
-// maxChanges limits the files of a change. With 200,000 small new files on two cores, Snapshot took 17 s, and the rest
-// of an attempt's end took as long again.
+// maxChanges limits the files of a change. With 200,000 small new files on two cores, Snapshot took 17 s, and the other
+// steps at an attempt's end took as long again.
 const maxChanges = 200_000
 
 type differences struct {
@@ -194,8 +194,8 @@ func (w *Workspace) treeOf(id string) string { return cmp.Or(w.trees[id], id) }
 // count as different.
 func (w *Workspace) Same(a, b string) bool { return w.treeOf(a) == w.treeOf(b) }
 
-// changes returns the paths that differ between two trees or commits, in git's order. More than maxChanges are
-// ErrTooLarge. The last result is cached, since an attempt's change is read several times; do not modify it.
+// changes returns the paths that differ between two trees or commits, in git's order. More than maxChanges paths are
+// ErrTooLarge. The last result is cached, since an attempt's changes are read several times. Do not modify it.
 func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, error) {
 	from, to = w.treeOf(from), w.treeOf(to)
 	if w.changed.from == from && w.changed.to == to {

@@ -1,10 +1,10 @@
 // Package git runs the real git executable for Pawl: a bare cache for each repository, a fresh checkout for each
 // attempt, and commits and pushes that nothing in the checkout can influence.
 //
-// Git on the host never runs in a .git that an agent could write. In an experiment that broke this rule, nine of eleven
-// settings that make git start a program (hooks, fsmonitor, filters and so on) worked, and flags could not disable them
-// all. Therefore every checkout has two git directories: a throw-away .git inside for the agent, which the host never
-// reads, and one outside that only the host uses.
+// The host never runs git in a .git directory that an agent could write to. In an experiment without this rule, nine of
+// eleven settings (hooks, fsmonitor, filters and so on) made git start a program. Flags could not disable them all. So
+// every checkout has two git directories. The agent gets a throw-away .git inside the checkout, which the host never
+// reads. Only the host uses the other one, outside the checkout.
 //
 //	command.go    running git: settings, environment, kinds of errors
 //	cache.go      the bare caches; mend.go deletes damaged caches
@@ -12,9 +12,9 @@
 //	workspace.go  checkouts: creation, size limits, removal
 //	history.go    the part of a branch's history that a checkout gets
 //	survey.go     checks before a tree is written
-//	snapshot.go   what belongs to a commit, and what is left out
+//	snapshot.go   which files a commit includes
 //	filter.go     files with Git filters, such as Git LFS
-//	protected.go  files that agents do not get, and that are restored
+//	protected.go  files that are withheld from agents or restored
 //	commit.go     commits and merges without hooks; the diff of an attempt
-//	added.go      the lines that an attempt added
+//	added.go      lines added by an attempt
 package git

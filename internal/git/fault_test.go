@@ -17,7 +17,7 @@ func rawObject(t testing.TB, dir, kind, content string) string {
 	return sh(t, dir, "hash-object", "-t", kind, "--literally", "-w", file)
 }
 
-// entry is an entry of a tree.
+// entry returns the raw entry of a tree object.
 func entry(t testing.TB, mode, name, id string) string {
 	t.Helper()
 	raw, err := hex.DecodeString(id)

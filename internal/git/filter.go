@@ -14,15 +14,15 @@ import (
 // maxPointer is the largest size of a Git LFS pointer in bytes (Git LFS specification).
 const maxPointer = 1024
 
-// pointer matches a Git LFS pointer, also under the two earlier names of Git LFS (Git LFS specification).
+// pointer matches a Git LFS pointer, including pointers with the two earlier version URLs (Git LFS specification).
 var pointer = regexp.MustCompile(`^version https?://\S+\n(ext-\d+-\S+ sha256:[0-9a-f]{64}\n)*oid sha256:[0-9a-f]{64}\nsize \d+\n?$`)
 
-// lfs is the value of the filter attribute of files in Git LFS.
+// lfs is the filter attribute of files in Git LFS.
 const lfs = "lfs"
 
-// Unfiltered lists the changed regular files whose filter attribute names a program, such as Git LFS or an encryption.
-// Pawl runs no filters, so a commit would contain the unconverted files. Git LFS pointers and empty files under Git LFS
-// may be committed.
+// Unfiltered lists the changed regular files whose filter attribute names a program, such as Git LFS or an encryption
+// tool. Pawl runs no filters, so a commit would contain the unconverted files. It does not list Git LFS pointers and
+// empty files in Git LFS.
 func (w *Workspace) Unfiltered(ctx context.Context, from, tree string) ([]Left, error) {
 	changes, err := w.changes(ctx, from, tree)
 	if err != nil {
@@ -68,7 +68,8 @@ func reasonOf(filter string) string {
 // filtered is a path with its filter.
 type filtered struct{ path, name string }
 
-// filters finds the paths with a filter in the .gitattributes of a tree. A NUL byte ends each path.
+// filters returns the paths that have a filter in the tree's .gitattributes. In the argument, a NUL byte ends each
+// path.
 func (w *Workspace) filters(ctx context.Context, tree, paths string) (all []filtered, err error) {
 	err = w.withIndex(ctx, tree, func(dir string, index []string) error {
 		// The attributes of the host's git directory would override all filters.
@@ -108,7 +109,7 @@ func names(value string) bool {
 	return true
 }
 
-// staysPointer reports whether a file under a filter may be committed as it is.
+// staysPointer reports whether a file with a filter may be committed as it is.
 func (w *Workspace) staysPointer(ctx context.Context, filter, id string) (bool, error) {
 	if filter != lfs {
 		return false, nil

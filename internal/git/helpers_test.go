@@ -115,7 +115,7 @@ func snapshot(t testing.TB, w *Workspace) (Snapshot, []string) {
 	return s, lines
 }
 
-// spec returns the spec of a commit of tree by Pawl.
+// spec returns the spec of Pawl's commit of tree.
 func spec(tree string, parents ...string) CommitSpec {
 	return CommitSpec{Tree: tree, Parents: parents, Subject: render.Subject("work", 72), Name: "pawl[bot]", Email: "1+pawl[bot]@users.noreply.github.com",
 		When: time.Date(2025, 11, 21, 9, 0, 0, 0, time.UTC)}

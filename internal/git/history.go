@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// From a cache of at most fullCache, a checkout gets the whole history of its branch: copying 10 MB took 0.3 s, as long as
-// copying the last commits. From a larger cache, it gets the last shortHistory commits. It also gets the commits since
-// the newest tag, which builds derive versions from, and since the base, which tools compare with: at most deepHistory
-// each.
+// From a cache of at most fullCache, a checkout gets the whole history of its branch: copying 10 MB took 0.3 s, as long
+// as copying the last commits. From a larger cache, it gets the last shortHistory commits. It also gets the commits
+// since the newest tag (builds derive versions from it) and since the base (tools compare with it), unless either has
+// more than deepHistory commits.
 const (
 	fullCache    = 64 << 20 // bytes
 	shortHistory = 50
@@ -26,7 +26,7 @@ const (
 // history is the part of a branch's history that a checkout gets.
 type history struct {
 	whole   bool
-	commits []ancestor // newest first; a whole history has only the newest
+	commits []ancestor // the first is the newest; a whole history lists only that one
 	tags    []tag
 }
 
@@ -45,7 +45,7 @@ func (h history) has(commit string) bool {
 	return slices.ContainsFunc(h.commits, func(a ancestor) bool { return a.id == commit })
 }
 
-// history returns what a checkout of a commit gets. from is the commit where its branch began, or empty.
+// history returns what a checkout of a commit gets. from is the commit where the branch began, or empty.
 func (w *Workspace) history(ctx context.Context, commit, from string) (h history, err error) {
 	bytes, err := w.cache.packed()
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *Workspace) history(ctx context.Context, commit, from string) (h history
 	}
 	annotated := slices.DeleteFunc(slices.Clone(all), func(t tag) bool { return !t.annotated() })
 	base := []tag{{commit: from}}
-	for _, some := range [][]tag{annotated, all, base} { // git describe has both modes
+	for _, some := range [][]tag{annotated, all, base} { // git describe uses annotated tags, or all tags with --tags
 		deep, err := w.sinceTag(ctx, commit, recent, some)
 		if err != nil {
 			return h, err
@@ -84,8 +84,8 @@ func (w *Workspace) history(ctx context.Context, commit, from string) (h history
 	return h, nil
 }
 
-// sinceTag returns the commits since the newest of the tags; none if no recent commit has one, or if there are more than
-// deepHistory.
+// sinceTag returns the commits since the newest of the tags. It returns none if no recent commit has a tag, or if there
+// are more than deepHistory.
 func (w *Workspace) sinceTag(ctx context.Context, commit string, recent []ancestor, tags []tag) ([]ancestor, error) {
 	tagged := make(map[string]bool, len(tags))
 	for _, t := range tags {
@@ -117,7 +117,7 @@ func (w *Workspace) sinceTag(ctx context.Context, commit string, recent []ancest
 	return slices.Concat(recent[:last+1], deep), nil
 }
 
-// ancestors returns a commit with its ancestors, up to most commits. Further arguments of rev-list may exclude some.
+// ancestors returns a commit with its ancestors, up to most commits. Additional rev-list arguments may exclude some.
 func (w *Workspace) ancestors(ctx context.Context, most int, commit string, more ...string) (commits []ancestor, err error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -151,16 +151,16 @@ func (c *Cache) packed() (sum int64, err error) {
 	return sum, err
 }
 
-// maxTags limits a repository's tags; with more, checkouts get none. The largest public repositories have about 20,000.
+// maxTags limits a repository's tags: with more, Pawl fetches none. The largest public repositories have about 20,000.
 const maxTags = 50_000
 
-// hasTags reports whether the cache may have tags. It starts no process, since most caches have none.
+// hasTags reports whether the cache may have tags. It starts no process, since most caches have no tags.
 func (c *Cache) hasTags() bool {
 	some, err := os.ReadDir(filepath.Join(c.dir, "refs", "tags"))
 	return err == nil && len(some) > 0
 }
 
-// tags returns the cache's tags of commits, sorted by name. Further arguments of for-each-ref may select some.
+// tags returns the cache's tags of commits, sorted by name. Additional for-each-ref arguments may select some.
 func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error) {
 	if !c.hasTags() {
 		return nil, nil
@@ -178,8 +178,8 @@ func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error)
 	return all, err
 }
 
-// pack copies only the branch's history into the agent's git directory. It does not compress again, because the saved
-// disk space is not worth the time.
+// pack copies only the branch's history into the agent's git directory. It does not search for new deltas, because the
+// saved disk space is not worth the time.
 func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, dot string) error {
 	var wanted strings.Builder
 	ends := past.ends()
@@ -188,7 +188,7 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, d
 	}
 	wanted.WriteString(spec.Commit + "\n")
 	if spec.Files != "" {
-		wanted.WriteString(spec.Files + "^{tree}\n") // the index names its objects
+		wanted.WriteString(spec.Files + "^{tree}\n") // the index refers to its objects
 	}
 	for _, t := range past.tags {
 		wanted.WriteString(t.id + "\n")
@@ -204,9 +204,9 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, d
 	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(strings.Join(ends, "\n")+"\n"), 0o600)
 }
 
-// ends returns the commits where a partial history stops. git treats them as commits without parents. A merge with one
-// packed parent is not an end, because git would drop that parent too; its missing parents are ends, and are packed with
-// their files.
+// ends returns the commits where a partial history stops. git treats them as commits without parents. A merge with a
+// packed parent is not an end, because git would drop that parent too. Instead, the merge's missing parents are ends,
+// and are packed with their files.
 func (h history) ends() (ends []string) {
 	if h.whole {
 		return nil
@@ -253,19 +253,19 @@ func (w *Workspace) writeRefs(ctx context.Context, spec CheckoutSpec, past histo
 	return writeRef(dot, ref, spec.From)
 }
 
-// When tags are fetched. Our choice.
+// Limits for fetching tags. Our choice.
 const (
 	tagsEach   = 10 * time.Minute // builds do not need newer tags
 	tagsTime   = 2 * time.Minute
 	tagsRetry  = time.Hour        // after an error
-	tagsAtOnce = 1000             // git posts up to six names a tag; over 1 MiB it sends chunks, which some servers refuse
-	tagsLocked = 20 * time.Second // longest time with the lock, for tagsAtOnce tags; 1,000 of 30,000 took 5 s
+	tagsAtOnce = 1000             // git posts up to six names per tag; above 1 MiB it sends chunks, which some servers refuse
+	tagsLocked = 20 * time.Second // longest time to hold the lock, for tagsAtOnce tags; 1,000 of 30,000 took 5 s
 )
 
-// FetchTags fetches the remote's tags of commits in the cache, at most once in tagsEach. It fetches no further commits.
-// Callers may ignore the error, since attempts can do without new tags.
+// FetchTags fetches the remote's tags of commits in the cache, at most once every tagsEach. It fetches no other
+// commits. Callers may ignore the error, since attempts can do without new tags.
 func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
-	stamp := filepath.Join(c.dir, "pawl.tags") // its modification time is the last fetch, or later after an error
+	stamp := filepath.Join(c.dir, "pawl.tags") // its modification time is the last fetch's, plus tagsRetry after an error
 	if info, err := os.Stat(stamp); err == nil {
 		wait := tagsEach - time.Since(info.ModTime())
 		if wait > 0 && wait <= tagsEach+tagsRetry { // otherwise the clock was set back
@@ -359,7 +359,7 @@ func (c *Cache) takeTags(ctx context.Context, r Remote, wanted map[string]tag) e
 	for _, step := range []struct {
 		args, lines []string
 	}{
-		{local, remove}, // first, because a new tag may use a removed name as its folder
+		{local, remove}, // first, because a new tag may use a removed tag's name as its folder
 		{local, point},
 		{remote, fetch},
 	} {

@@ -36,7 +36,7 @@ func TestGitDescribeWorksInACheckout(t *testing.T) {
 	const commits = shortHistory + 15
 	old := func(n int) string { return map[int]string{2: "v1.2.0", 1: "v1.1.0"}[n] }
 	for name, c := range map[string]struct {
-		whole    int64 // the largest cache, in bytes, for which the whole history is fetched
+		whole    int64 // the largest cache, in bytes, from which checkouts get the whole history
 		tag      func(n int) string
 		describe string // empty if no annotated tag exists
 		count    int
@@ -97,7 +97,7 @@ func TestMovedAndDeletedTagsAreFollowed(t *testing.T) {
 	fetch()
 	sh(t, dir, "tag", "-f", "light", tip)
 	sh(t, dir, "tag", "-d", "v8.0.0")
-	fetch() // without changes
+	fetch() // too early to fetch tags again
 	if all, err := cache.tags(t.Context()); err != nil || len(all) != 2 || all[0].commit == tip {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -116,7 +116,7 @@ func TestMovedAndDeletedTagsAreFollowed(t *testing.T) {
 	}
 }
 
-// large returns a shallow checkout of a repository's branch, from a commit.
+// large returns a shallow checkout of a branch that began at from.
 func large(t *testing.T, dir, branch, from string) *Workspace {
 	t.Helper()
 	cache := open(t)
@@ -137,7 +137,7 @@ func large(t *testing.T, dir, branch, from string) *Workspace {
 	return w
 }
 
-// dated makes a commit with a date in seconds, and some parents.
+// dated creates a commit with parents and a date, in seconds after a fixed time.
 func dated(t *testing.T, dir string, date int, parents ...string) string {
 	t.Helper()
 	by := fmt.Sprintf("A <a@example.org> %d +0000\n", 1359452800+date)
@@ -174,7 +174,7 @@ func TestMergedOldBranchKeepsTheShortHistory(t *testing.T) {
 	tagged := newest - shortHistory/2
 	sh(t, dir, "tag", "-a", "v1", "-m", "v1", line[tagged])
 	side := dated(t, dir, tagged*10+1, line[tagged-2*shortHistory])
-	side = dated(t, dir, tagged*10+2, side, line[tagged-shortHistory]) // the branch merged the commit before the tag
+	side = dated(t, dir, tagged*10+2, side, line[tagged-shortHistory]) // the branch merges a commit older than the tag
 	sh(t, dir, "update-ref", "refs/heads/main", dated(t, dir, newest*10+2, merge, side), merge)
 	w = large(t, dir, "main", "")
 	want := sh(t, dir, "describe", "--abbrev=40", "main")

@@ -28,7 +28,7 @@ var (
 const (
 	checkEach   = 10 * time.Minute // between two checks of one cache
 	checkTime   = 2 * time.Minute  // for one check; git reads several GB in that time
-	replaceEach = time.Hour        // between two replacements of one cache, each fetches the whole repository
+	replaceEach = time.Hour        // between two replacements of one cache; each fetches the whole repository
 )
 
 // finding is the result of a check.
@@ -41,10 +41,10 @@ const (
 	replaced finding = "replaced" // damaged, and deleted
 )
 
-// Damaged returns the folder that a damaged cache is renamed to before it is deleted. A killed process may leave it.
+// Damaged returns where a damaged cache is moved before its deletion. A killed process may leave it behind.
 func Damaged(dir string) string { return dir + ".damaged" }
 
-// Mend checks a cache after an error that nothing else explains, deletes a damaged one, and reports whether it did.
+// Mend checks a cache after an error that nothing else explains. It deletes a damaged cache and reports whether it did.
 // The next Open creates an empty cache. Mend never deletes a cache that attempts borrow objects from. If another
 // goroutine or process is checking the cache, Mend returns false at once.
 func Mend(ctx context.Context, dir string, cause error) (bool, error) {
@@ -58,7 +58,7 @@ func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	if errors.Is(err, wait.ErrLocked) {
 		return false, nil
 	}
-	if err != nil && !containsAny(err.Error(), shortages) { // something other than a file is at its path
+	if err != nil && !containsAny(err.Error(), shortages) { // something other than a file is at the lock's path
 		err = os.RemoveAll(dir + ".checked")
 		if err == nil {
 			log, err = wait.Lock(ctx, dir+".checked", 0)
@@ -146,7 +146,7 @@ func (c lastCheck) write(log *os.File) error {
 	return err
 }
 
-// ago returns the time since then. A time in the future, after the clock was set back, counts as equally far away.
+// ago returns the time since then. The result is positive even if the clock was set back.
 func ago(then time.Time) time.Duration { return time.Since(then).Abs() }
 
 // replace deletes a damaged cache that no attempt uses.
@@ -156,7 +156,7 @@ func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
 	}
 	// If the lock file cannot be opened, it is damaged too, and no process holds it.
 	for _, name := range []string{lockFile, borrowFile} {
-		// Wait a second: a starting process briefly has copies of all open files, and thus of their locks.
+		// Wait a second: a new child process briefly holds copies of all open files, and thus their locks.
 		lock, err := wait.Lock(ctx, filepath.Join(dir, name), time.Second)
 		if errors.Is(err, wait.ErrLocked) {
 			return damaged, errBorrowed
@@ -243,7 +243,7 @@ func foreign(dir string) bool {
 	objects := filepath.Join(dir, "objects")
 	err = filepath.WalkDir(dir+"/", func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // deleted since
+		case errors.Is(err, fs.ErrNotExist): // deleted in the meantime
 			return nil
 		case err != nil:
 			return err
@@ -313,7 +313,7 @@ var shortages = []string{
 	"uota exceeded", "ead-only file system",
 }
 
-// judge returns the finding of git fsck. A check that was killed, timed out or lacked memory is unknown.
+// judge returns the finding of git fsck. If the check was killed, timed out or lacked memory, the finding is unknown.
 func judge(err error) finding {
 	failed, ofGit := errors.AsType[*commandError](err)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// fetched returns a cache with a repository's main branch, and an error of git in that cache.
+// fetched returns a cache with a repository's main branch, and a git error from that cache.
 func fetched(t *testing.T) (c *Cache, dir, tip string, cause error) {
 	t.Helper()
 	dir, tip = repository(t, map[string]string{"a.txt": "a"})
@@ -43,7 +43,7 @@ func spoil(t *testing.T, c *Cache, pattern string) {
 	}
 }
 
-// age makes the last check of a cache older.
+// age backdates the last check of a cache.
 func age(t *testing.T, c *Cache, by time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-by)
@@ -130,7 +130,7 @@ func TestDamagedCacheIsReplaced(t *testing.T) {
 			}
 			mend(t, c, cause, false, nil)
 			spoil(t, c, "objects/pack/*.idx")
-			mend(t, c, cause, false, nil) // before the next check
+			mend(t, c, cause, false, nil) // too early for another check
 			age(t, c, 2*checkEach)
 			mend(t, c, cause, false, ErrDamaged)
 			hours := fmt.Sprintf("damaged %d\n", time.Now().Add(-2*replaceEach).Unix())
@@ -186,7 +186,7 @@ func TestMendIgnoresErrorsWithAnotherCause(t *testing.T) {
 	mend(t, c, absent, false, nil)
 	mend(t, c, errors.New("the database is gone"), false, nil)
 	mend(t, c, local, true, nil)
-	mend(t, c, local, false, nil) // no such branch
+	mend(t, c, local, false, nil) // the branch does not exist
 }
 
 func TestMendReusesRecentResults(t *testing.T) {
@@ -205,7 +205,7 @@ func TestBorrowedCacheIsNotReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := c.Reopen(t.Context(), spec) // borrowed by a second process
+	again, err := c.Reopen(t.Context(), spec) // stands in for a second process that borrows
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestInterruptedCheckIsInconclusive(t *testing.T) {
 			}
 			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 			mend(t, c, cause, false, errUnknown)
-			mend(t, c, cause, false, errUnknown) // without a check
+			mend(t, c, cause, false, errUnknown) // reuses the result
 			if _, err := os.Stat(c.dir); err != nil {
 				t.Error(err)
 			}
@@ -259,7 +259,7 @@ func TestInterruptedCheckIsInconclusive(t *testing.T) {
 	}
 }
 
-// Two processes share no memory: the second one is this test's binary.
+// Processes share no memory, so the test starts its own binary several times.
 func TestConcurrentProcessesReplaceACacheOnce(t *testing.T) {
 	if dir := os.Getenv("PAWL_TEST_MEND"); dir != "" {
 		mended, err := Mend(t.Context(), dir, &commandError{op: "fetch", cause: errors.New("exit status 128")})

@@ -78,7 +78,7 @@ func attempted(t *testing.T, dir, url, tip string) error {
 	return err
 }
 
-// An obstacle has no effect, or the cache is replaced once.
+// Either an obstacle has no effect, or the cache is replaced once.
 func TestObstaclesInACacheAreIgnoredOrReplaced(t *testing.T) {
 	names := []string{"", "HEAD", "config", "objects", "refs", "logs", "packed-refs.lock", "pawl.borrowed"}
 	if needs.AreAll() {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// asOrdinaryUser repeats the calling test in a process of the user nobody if the tests run as root, because root can read
-// every file. It reports whether it did.
+// asOrdinaryUser reruns the calling test as the user nobody if the tests run as root, because root can read every file.
+// It reports whether it did.
 func asOrdinaryUser(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -23,8 +23,8 @@ func TestChangedReturnsHunksOfTheLines(t *testing.T) {
 		{"a.txt", 3, 3, "@@ -3 +3 @@\n-3\n+three\n"},
 		{"a.txt", 1, 3, "@@ -3 +3 @@\n-3\n+three\n"},
 		{"a.txt", 4, 4, ""},
-		{"a.txt", 5, 5, "@@ -5,0 +6 @@\n+5a\n"}, // added after it
-		{"a.txt", 6, 6, "@@ -5,0 +6 @@\n+5a\n"}, // added before it
+		{"a.txt", 5, 5, "@@ -5,0 +6 @@\n+5a\n"}, // lines added after it
+		{"a.txt", 6, 6, "@@ -5,0 +6 @@\n+5a\n"}, // lines added before it
 		{"a.txt", 7, 9, "@@ -7 +7,0 @@\n-7\n"},
 		{"gone.txt", 1, 1, "@@ -1 +0,0 @@\n-x\n"},
 		{"@@ -1 odd", 1, 1, ""},

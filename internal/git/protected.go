@@ -50,7 +50,7 @@ func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []str
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	replaced, err = w.Withhold(paths) // git checkout would replace links by folders
+	replaced, err = w.Withhold(paths) // git checkout would replace links with folders
 	if err != nil {
 		return replaced, fmt.Errorf("restore: %w", err)
 	}
@@ -100,7 +100,7 @@ func (w *Workspace) Without(ctx context.Context, tree, base string, protected fu
 	return restored, paths, err
 }
 
-// With returns tree with other contents for some regular files.
+// With returns tree with contents, by path, as regular files.
 func (w *Workspace) With(ctx context.Context, tree string, contents map[string][]byte) (string, error) {
 	var entries strings.Builder
 	for path, content := range contents {
@@ -129,7 +129,7 @@ func (w *Workspace) rewrite(ctx context.Context, tree, entries string) (id strin
 	return id, err
 }
 
-// withIndex calls do with a temporary index of a tree, which env selects. It deletes dir, which has the index,
+// withIndex calls do with a temporary index of a tree, which env selects. The index is in dir, which withIndex deletes
 // afterwards.
 func (w *Workspace) withIndex(ctx context.Context, tree string, do func(dir string, env []string) error) error {
 	dir, err := os.MkdirTemp(w.root, "index")

@@ -20,7 +20,7 @@ func TestWithheldFilesAreRestored(t *testing.T) {
 			t.Errorf("%s still exists: %v", p, err)
 		}
 	}
-	// The agent writes its own files at two of the paths. It replaces the third's folder by a link out of the work tree.
+	// The agent writes files at two of the paths, and replaces the third's folder with a link out of the work tree.
 	outside := filepath.Join(t.TempDir(), "outside")
 	write(t, outside, map[string]string{".env": "host"})
 	write(t, w.Dir, map[string]string{"a.json": `{"mine": true}`, "dir/plugin.js": "evil", "main.go": "changed"})

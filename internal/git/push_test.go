@@ -237,7 +237,7 @@ func TestServerErrorsAreClassifiedAndHideTheToken(t *testing.T) {
 }
 
 func TestTokenIsNotInArgumentsEnvironmentOrDisk(t *testing.T) {
-	// The server holds the request open while every child process of the test is searched for the token.
+	// The server holds the request open while the test searches every child process for the token.
 	asked, release := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pw, _ := r.BasicAuth(); pw == token {
@@ -290,7 +290,7 @@ func TestTokenIsNotInArgumentsEnvironmentOrDisk(t *testing.T) {
 	}
 }
 
-// fetchForTest runs one plain fetch from the remote.
+// fetchForTest runs git ls-remote, which contacts the remote as a fetch does.
 func (c *Cache) fetchForTest(ctx context.Context, r Remote) error {
 	_, err := c.run(ctx, command{args: []string{"ls-remote", "--", r.URL}, remote: &r})
 	return err

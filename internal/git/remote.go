@@ -17,13 +17,13 @@ import (
 )
 
 type Remote struct {
-	// URL is an https or http URL, or the absolute path of a local repository. It must not have a user name or
+	// URL is an https or http URL, or the absolute path of a local repository. It must not contain a user name or
 	// password.
 	URL string
 	// Token is an installation token. Empty means no authentication.
 	//
-	// git reads it from a configuration file in memory. It never appears in arguments or the environment, which other
-	// processes can list, or on disk.
+	// git reads it from a configuration file in memory. The token never appears on disk, nor in arguments or the
+	// environment, which other processes can read.
 	Token string
 }
 
@@ -60,8 +60,8 @@ func isWeb(u *url.URL) bool {
 	return false
 }
 
-// environment returns git's environment for the remote. fd is the descriptor under which git gets secret, which is nil
-// without a token.
+// environment returns git's environment for the remote. git must inherit secret as descriptor fd. secret is nil without
+// a token.
 func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) {
 	u, err := r.check()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) 
 	if secret, err = memoryFile(text); err != nil {
 		return nil, nil, err
 	}
-	// A path, because every git process opens the file again.
+	// Pass a path, because every git process opens the file again.
 	return append(env, fmt.Sprintf("GIT_CONFIG_GLOBAL=/proc/self/fd/%d", fd)), secret, nil
 }
 
@@ -95,8 +95,8 @@ func memoryFile(text string) (*os.File, error) {
 	return f, nil
 }
 
-// fullRef returns a full reference: it adds refs/heads/ unless the name begins with refs/. It refuses names by the rules
-// of git-check-ref-format(1).
+// fullRef returns a full reference: it adds refs/heads/ unless the name begins with refs/. It refuses names that
+// git-check-ref-format(1) forbids.
 func fullRef(name string) (string, error) {
 	full := name
 	if !strings.HasPrefix(name, "refs/") {
@@ -135,8 +135,8 @@ func validRef(full string) bool {
 	return true
 }
 
-// cacheRef returns the cache's name for a fetched reference. Its hash makes names independent: otherwise branch a/b
-// could not be stored after branch a was deleted at the remote.
+// cacheRef returns the cache's name for a fetched reference. The hash keeps names from conflicting. Otherwise, branch
+// a/b could not be stored next to a branch a that the remote has deleted.
 func cacheRef(full string) string {
 	_, end := halves(full)
 	return cachePrefix(full) + end
@@ -147,8 +147,8 @@ func cachePrefix(full string) string {
 	return "refs/pawl/" + hex.EncodeToString(sum[:16]) + "-"
 }
 
-// pattern requests a reference that may be missing without failing the fetch. It also fetches the few references with
-// additional characters in the middle of the name, which are ignored.
+// pattern returns a refspec that does not fail the fetch if the reference is missing. The refspec also matches the few
+// references with more characters in the middle of the name. Callers ignore them.
 func pattern(full string) (from, to string) {
 	start, end := halves(full)
 	return start + "*" + end, cachePrefix(full) + "*" + end
@@ -181,8 +181,8 @@ func checkIDs(ids ...string) error {
 	return nil
 }
 
-// Push moves a branch of the remote from expectOld to the cache's commit sha. An empty expectOld means that the
-// branch does not exist yet.
+// Push moves a remote branch from expectOld to the cache's commit sha. An empty expectOld means that the branch does
+// not exist yet.
 //
 // It only moves a branch forward, and only from expectOld; otherwise it returns ErrRejected and changes nothing. A push
 // may be repeated after a crash: a branch that is already at sha is not an error. Other errors are ErrProtected, ErrAuth,

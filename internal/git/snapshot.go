@@ -115,7 +115,7 @@ type sorter struct {
 	seen        map[string]bool // paths already sorted
 	real        map[string]bool // by directory: whether it is a real directory, not a link
 	entries     int             // entries that the survey read
-	attributes  bool            // the survey met a .gitattributes
+	attributes  bool            // the survey found a .gitattributes
 	files       int             // changed files
 	bytes       int64
 	add, remove strings.Builder // for git, NUL-terminated
@@ -185,7 +185,7 @@ func (s *sorter) fullest() (folder string, most int) {
 func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsDir(), whiteout(info):
-		s.remove.WriteString(path + "\x00") // a directory replaced a file
+		s.remove.WriteString(path + "\x00") // a directory or overlayfs's record of a removal replaced the file
 	case mode&fs.ModeSymlink != 0:
 		if reason := s.badLink(path); reason != "" {
 			s.leave(path, reason)

@@ -22,9 +22,9 @@ const (
 	maxRules   = 1 << 20   // bytes of one .gitignore or .gitattributes, which git reads whole
 )
 
-// survey walks the work tree before git does, from the directory name, which is open as dir. It refuses pipes and other
-// special files that git would read, as rules or in a nested repository, because git would hang. It reports files that
-// git would skip silently.
+// survey walks the work tree below the directory name, which is open as dir, before git does. It refuses pipes and
+// other special files where git would read them as rules or in a nested repository, and hang. It reports files that git
+// would skip silently.
 func (s *sorter) survey(ctx context.Context, dir *os.Root, name string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: more than %d nested directories at %.200q", ErrUnsafe, maxDepth, name)

@@ -25,11 +25,11 @@ type CheckoutSpec struct {
 	Dir    string // absolute; created with its parents; must not exist
 	// Branch is the agent's branch. Empty means "work".
 	Branch string
-	// Files is a commit or tree whose files the checkout begins with, as uncommitted changes to Commit; empty for
+	// Files is a commit or tree. The checkout begins with its files, as uncommitted changes to Commit. Empty means
 	// Commit's own files.
 	Files string
-	// Base is the branch that Branch began from, at the commit From. If From is in the history of Commit, the checkout
-	// has it as origin/Base.
+	// Base is the branch that Branch began from, at the commit From. If From is in Commit's history, the checkout's
+	// origin/Base is From.
 	Base, From string
 }
 
@@ -42,10 +42,10 @@ type Workspace struct {
 	StartTree string // the tree of the commit where the checkout started
 
 	program                   // uses the host's git directory, with the checkout as work tree
-	trees   map[string]string // by commit: the start's tree, and the trees of the checkout's own commits
+	trees   map[string]string // by commit: the trees of the start commit and of the checkout's own commits
 	changed differences       // last result of changes
 
-	attributes bool   // the last snapshot met a .gitattributes
+	attributes bool   // the last snapshot found a .gitattributes
 	root       string // contains the checkout and gitDir
 	gitDir     string
 	cache      *Cache
@@ -83,7 +83,7 @@ func (c *Cache) workspace(root string) *Workspace {
 	}
 }
 
-// Reopen returns the complete checkout of a killed process.
+// Reopen returns a checkout that a process completed before it was killed.
 func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
 	root, err := filepath.EvalSymlinks(spec.Dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) (err error) {
 		return err
 	}
 	index, err := os.ReadFile(filepath.Join(w.gitDir, "index"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty tree has no index
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // git writes no index for an empty tree
 		return err
 	}
 	if err := w.agentDir(ctx, spec, past, index); err != nil {
@@ -200,12 +200,12 @@ func writeRef(gitDir, ref, commit string) error {
 	return os.WriteFile(file, []byte(commit+"\n"), 0o600)
 }
 
-// keptRef is the reference by which a checkout passes its last commit to the cache.
+// keptRef is the reference under which a checkout passes its last commit to the cache.
 const keptRef = "refs/pawl/kept"
 
-// Commit commits a tree of this checkout and copies the commit into the cache, where it outlives the checkout and can be
-// pushed. Nothing else of the checkout reaches the cache. Objects that git's checks refuse, as GitHub would, are
-// ErrUnsafe.
+// Commit commits a tree of this checkout and copies the commit into the cache, where it outlives the checkout and can
+// be pushed. Nothing else of the checkout reaches the cache. If git's checks refuse an object, as GitHub's would,
+// Commit returns ErrUnsafe.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	sha, err := w.program.Commit(ctx, s)
 	if err != nil {
@@ -233,7 +233,7 @@ func (w *Workspace) keep(ctx context.Context, sha string) error {
 	switch {
 	case ok && strings.Contains(failed.stderr, "fsck error"):
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
-	case ok: // the remote is a local folder, so no kind of a server's error applies
+	case ok: // the remote is a local folder, so no kind of server error applies
 		failed.kind = nil
 	}
 	if err != nil {
@@ -266,7 +266,7 @@ func Remove(dir string) error {
 		return nil
 	}
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-		_ = os.Chmod(dir, 0o700) // its parent belongs to Pawl alone, so it is not a link
+		_ = os.Chmod(dir, 0o700) // only Pawl can write to its parent, so no link has replaced it
 	}
 	if root, err := os.OpenRoot(dir); err == nil {
 		unlock(root)

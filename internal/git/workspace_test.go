@@ -162,7 +162,7 @@ func TestUncommittableFilesAreLeftOutAndReported(t *testing.T) {
 	link("/etc/passwd", "abs")
 	link("../../secret", "up")
 	link(outside, "out")
-	link("..", "deep/er/up") // inside a deep folder
+	link("..", "deep/er/up") // stays inside the work tree
 	link("deep/er/up/../../secret", "through")
 	link("nowhere", "dangling")
 	link(".git/config", "config")
@@ -174,7 +174,7 @@ func TestUncommittableFilesAreLeftOutAndReported(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.Dir, "was")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"new.iso", "sub/real"} { // a sparse file of a terabyte
+	for _, name := range []string{"new.iso", "sub/real"} { // sparse files of 1 TiB
 		if err := errors.Join(os.WriteFile(filepath.Join(w.Dir, name), nil, 0o600), os.Truncate(filepath.Join(w.Dir, name), 1<<40)); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestUncommittableFilesAreLeftOutAndReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	t.Chdir(w.Dir) // the whole path may be too long for a socket
+	t.Chdir(w.Dir) // the full path may be too long for a socket's address
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "sock"}); err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestTreeThatWouldHangGitIsRefused(t *testing.T) {
 }
 
 func TestUnforeseenHangTimesOut(t *testing.T) {
-	// Another repository's .git is a link to a path that the survey skips. There is a pipe at a path that git reads.
+	// A nested repository's .git links to a folder that the survey skips. Its HEAD, which git reads, is a pipe.
 	elsewhere := t.TempDir()
 	write(t, elsewhere, map[string]string{"objects/": "", "refs/": ""})
 	if err := unix.Mkfifo(filepath.Join(elsewhere, "HEAD"), 0o600); err != nil {
