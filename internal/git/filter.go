@@ -21,8 +21,8 @@ var pointer = regexp.MustCompile(`^version https?://\S+\n(ext-\d+-\S+ sha256:[0-
 const lfs = "lfs"
 
 // Unfiltered lists the changed regular files whose filter attribute names a program, such as Git LFS or an encryption
-// tool. Pawl runs no filters, so a commit would contain the unconverted files. It does not list Git LFS pointers and
-// empty files in Git LFS.
+// tool. Pawl runs no filters, so a commit would contain the unconverted files. Git LFS pointers and empty files in Git
+// LFS are exempt.
 func (w *Workspace) Unfiltered(ctx context.Context, from, tree string) ([]Left, error) {
 	changes, err := w.changes(ctx, from, tree)
 	if err != nil {
@@ -68,8 +68,7 @@ func reasonOf(filter string) string {
 // filtered is a path with its filter.
 type filtered struct{ path, name string }
 
-// filters returns the paths that have a filter in the tree's .gitattributes. In the argument, a NUL byte ends each
-// path.
+// filters returns the paths that have a filter in the tree's .gitattributes. In paths, a NUL byte ends each path.
 func (w *Workspace) filters(ctx context.Context, tree, paths string) (all []filtered, err error) {
 	err = w.withIndex(ctx, tree, func(dir string, index []string) error {
 		// The attributes of the host's git directory would override all filters.

@@ -22,7 +22,7 @@ const attackCommand = "attack"
 
 // attack runs an attack and returns why it failed, or nil if it succeeded.
 func attack(name string) error {
-	runtime.LockOSThread() // the tracer is a thread
+	runtime.LockOSThread() // ptrace ties the tracee to a thread
 	sys := func(number uintptr, args ...uintptr) error {
 		args = append(args, 0, 0, 0, 0, 0, 0)
 		if _, _, errno := unix.Syscall6(number, args[0], args[1], args[2], args[3], args[4], args[5]); errno != 0 {
@@ -114,7 +114,7 @@ func attack(name string) error {
 func attackOnFiles(name string) error {
 	var room [4096]byte
 	switch name {
-	case "hold 1": // a child stops the first process while the child lives
+	case "hold 1": // while the child lives, it holds PID 1 stopped
 		self, _ := os.Executable()
 		cmd := exec.Command(self, attackCommand, "holder")
 		out, err := cmd.StdoutPipe()
@@ -267,7 +267,7 @@ func TestProgramsCannotReadThePawlUsersKeyring(t *testing.T) {
 	if out, err := barely(self, attackCommand, "key").CombinedOutput(); err != nil {
 		t.Errorf("the key should be readable without the protection: %v %s", err, out)
 	}
-	for name, s := range map[string]*Sandbox{"not permitted": walled(t), "key not available": in(t, None)} { // mode none only gets a new keyring
+	for name, s := range map[string]*Sandbox{"not permitted": walled(t), "key not available": in(t, None)} { // in mode none, only a new keyring hides the key
 		spec := script(t, "")
 		spec.Argv = []string{self, attackCommand, "key"}
 		if _, stderr, exit, err := run(t, s, spec); err != nil || exit.Code == 0 || !strings.Contains(stderr, name) && !strings.Contains(stderr, "has been revoked") {

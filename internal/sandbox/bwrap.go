@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// User and host name inside. Some agents refuse to run as root. Files still belong to Pawl's user.
+// User and host name inside the sandbox. Some agents refuse to run as root. Files still belong to Pawl's user.
 const (
 	insideID   = "1000"
 	insideName = "agent"
 	insideHost = "pawl"
 )
 
-// insideHosts resolves localhost in both families, and the host itself.
+// insideHosts resolves localhost in IPv4 and IPv6, and the sandbox's own host name.
 const insideHosts = "127.0.0.1\tlocalhost " + insideHost + "\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
-// hosts returns /etc/hosts inside. Programs on the host's network also see the host's entries.
+// hosts returns the content of /etc/hosts inside. Programs on the host's network also see the host's entries.
 func (spec Spec) hosts() string {
 	if spec.Network != nil {
 		return insideHosts
@@ -34,8 +34,8 @@ func (spec Spec) hosts() string {
 	return insideHosts + string(neighbours)
 }
 
-// etcShown lists the visible parts of /etc as filepath.Match patterns. It leaves out logins, mail, services, and
-// files that may hold passwords, such as Maven's settings.
+// etcShown lists the visible parts of /etc as filepath.Match patterns. It leaves out logins, mail, daemons, and files
+// that may hold passwords, such as Maven's settings.
 var etcShown = slices.Concat(
 	[]string{"resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                             // names of hosts and services
 	[]string{"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "crypto-policies"}, // TLS on Debian
@@ -103,7 +103,7 @@ func (h *passedFiles) add(f *os.File) string {
 	return strconv.Itoa(2 + len(*h))
 }
 
-// arguments returns the command inside and bubblewrap's options, which refer to files by number.
+// arguments returns the command inside and bubblewrap's options, which refer to files by descriptor.
 func (s *Sandbox) arguments(exe string, spec Spec, files *passedFiles) (command, args []string, err error) {
 	command, list, err := spec.binds(exe)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Sandbox) arguments(exe string, spec Spec, files *passedFiles) (command,
 	return command, args, nil
 }
 
-// hostMounts mounts parts of the host for programs without a root.
+// hostMounts returns mounts of the host's system files, for programs without a root.
 func hostMounts() []string {
 	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, dir := range usrHidden {
@@ -189,12 +189,12 @@ func hostMounts() []string {
 // ownPlaces lists the mount points of freshMounts.
 var ownPlaces = []string{"/proc", "/dev", "/tmp", "/run", "/var/tmp"}
 
-// procShown lists files of /proc that programs read, besides processes. sys is read-only: root could otherwise change
-// kernel settings, and one setting names a program to run as root.
+// procShown lists the entries of /proc that programs read, apart from processes. sys is read-only: root could otherwise
+// change kernel settings, and one of them names a program that the kernel runs as root.
 var procShown = []string{"cgroups", "cpuinfo", "devices", "diskstats", "filesystems", "loadavg", "meminfo", "mounts", "net", "partitions", "pressure", "self", "stat", "swaps", "sys",
 	"thread-self", "uptime", "version", "vmstat"}
 
-// freshMounts returns a program's own mounts. Their memory is limited.
+// freshMounts returns a program's own mounts, and limits the size of those in memory.
 func (s *Sandbox) freshMounts() []string {
 	args := []string{"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"}
 	var info unix.Sysinfo_t
@@ -211,7 +211,7 @@ func (s *Sandbox) freshMounts() []string {
 	memory("/tmp", 2)
 	memory("/var/tmp", 4)
 	memory("/run", 64)
-	entries, _ := os.ReadDir("/proc") // readable at Pawl's start
+	entries, _ := os.ReadDir("/proc") // New has already read /proc
 	for _, e := range entries {
 		if staysInProc(e) {
 			continue
@@ -220,7 +220,7 @@ func (s *Sandbox) freshMounts() []string {
 		if e.IsDir() {
 			args = append(args, "--tmpfs", path, "--remount-ro", path)
 		} else {
-			args = append(args, "--ro-bind", "/dev/null", path) // such a mount opens no devices
+			args = append(args, "--ro-bind", "/dev/null", path) // bubblewrap mounts it nodev, so it cannot be opened
 		}
 	}
 	return args
@@ -239,7 +239,7 @@ func staysInProc(e os.DirEntry) bool {
 // leastTmpfs is the minimum size of a folder in memory, in bytes.
 const leastTmpfs = 16 << 20
 
-// bind mounts a host's file or folder at a path.
+// bind describes the mount of a host file or folder at a path.
 type bind struct{ path, option, from string }
 
 // binds returns the command inside and its mounts: directories, and the executable if not visible yet.
@@ -267,12 +267,12 @@ func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
 			list = append(list, bind{path, "--ro-bind", path})
 		}
 	}
-	// Mount outer paths first, and read-only binds last.
+	// Mount outer paths before inner ones. At the same path, read-only binds come last.
 	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(len(a.path), len(b.path)) })
 	return argv, list, err
 }
 
-// showing mounts an executable that is not visible yet.
+// showing returns mounts of an executable that is not visible yet.
 func showing(exe string, list []bind) (more []bind) {
 	real, err := filepath.EvalSymlinks(exe)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Sweep kills processes of an earlier Pawl whose Marker starts with prefix and returns their number. In mode Auto
-// they are sandboxes whose bubblewrap was killed during setup. Call Sweep before any start, with a unique prefix.
+// Sweep kills processes of an earlier Pawl whose Marker starts with prefix and returns their number. In mode Auto they
+// are sandboxes whose bubblewrap was killed during setup. Call Sweep before starting programs, with a unique prefix.
 func Sweep(prefix string) (int, error) {
 	if prefix == "" {
 		return 0, errors.New("sweep: no prefix")
@@ -31,7 +31,7 @@ func Sweep(prefix string) (int, error) {
 	return n, nil
 }
 
-// EndAll kills like Sweep, and all children of this process. Call it before exit.
+// EndAll kills the processes that Sweep would, and all children of this process. Call it before exit.
 func EndAll(prefix string) error {
 	_, err := Sweep(prefix)
 	left := killAll(func() (found []int) {
@@ -64,8 +64,8 @@ type process struct {
 	marked bool
 }
 
-// family finds live processes by root (unless 0) or marker prefix (unless empty), and their descendants. A final NUL
-// byte makes the marker exact. Pawl and its ancestors are never included.
+// family finds live processes by root PID (unless 0) or marker prefix (unless empty), and their descendants. A final
+// NUL byte makes the marker exact. Pawl and its ancestors are never included.
 func family(mark string, root int) []int {
 	all := processes(mark)
 	own := map[int]bool{}
@@ -124,8 +124,8 @@ func marked(dir, mark string) bool {
 	return bytes.HasPrefix(env, []byte(mark)) || bytes.Contains(env, []byte("\x00"+mark))
 }
 
-// killAll kills find's processes until none remains or the time is over, and returns how many remain. Finding
-// thousands takes seconds.
+// killAll kills the processes that find returns, until none remains or dying has passed. It returns how many remain.
+// Finding thousands takes seconds.
 func killAll(find func() []int) int {
 	pids := find()
 	for end := time.Now().Add(dying); len(pids) > 0 && time.Now().Before(end); pids = find() {
@@ -139,7 +139,7 @@ func killAll(find func() []int) int {
 
 func signal(pid int, sig syscall.Signal) {
 	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Signal(sig) // fails if the process is gone or another user's
+		_ = p.Signal(sig) // fails if the process is gone or belongs to another user
 		_ = p.Release()
 	}
 }

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tag returns a unique number of seconds to sleep. A test finds its processes by it from outside the sandbox.
+// tag returns a unique number of seconds to sleep. A test uses it to find its processes from outside the sandbox.
 func tag(t *testing.T, n int) string {
 	t.Helper()
 	return fmt.Sprintf("%d.%d", 100000+n, time.Now().UnixNano())
@@ -86,7 +86,7 @@ func started(t *testing.T, s *Sandbox, spec Spec) (*Process, *bufio.Reader) {
 	return p, out
 }
 
-// waitAlive waits until n processes of the tag live, or until the test's deadline.
+// waitAlive waits until n processes with the tag are alive, or until the test's deadline.
 func waitAlive(t *testing.T, tag string, n int) {
 	t.Helper()
 	for alive(t, tag) != n {
@@ -184,7 +184,7 @@ func TestProgramThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	}
 }
 
-// victim is a Pawl that starts a program with detached children, prints the program's output and waits for its end.
+// victim acts as a Pawl that runs a program with detached children and prints its output until the program ends.
 func victim(mode Mode) {
 	ctx := context.Background()
 	s, err := New(ctx, mode)
@@ -299,7 +299,7 @@ func TestReaderEndsAlthoughAProcessHoldsTheOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close() // the process that keeps the output open
+	defer w.Close() // stands in for a process that keeps the output open
 	text := strings.Repeat("x", 60_000)
 	if _, err := w.WriteString(text); err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestReaderEndsAlthoughAProcessHoldsTheOutput(t *testing.T) {
 	}
 }
 
-// A running sandbox stands for one that outlived its Pawl, which a test cannot produce.
+// A running sandbox stands in for one that outlived its Pawl, which a test cannot produce.
 func TestLeftoverSandboxIsSwept(t *testing.T) {
 	node := fmt.Sprintf("node-%d/", time.Now().UnixNano())
 	spec := script(t, "echo ready; (setsid sleep 1000 &); sleep 1000")

@@ -27,7 +27,7 @@ type Limits struct {
 	Disk   int64 // bytes in Dir, Home and Folders
 }
 
-// Limit sets the limits of later programs. Without control groups, Pawl measures.
+// Limit sets the limits of later programs. Without control groups, Pawl measures their use.
 func (s *Sandbox) Limit(l Limits) {
 	s.limits = l
 	s.groups, s.noGroups = delegated()
@@ -46,10 +46,10 @@ func (s *Sandbox) Limited() (how string, groups bool) {
 	return how, false
 }
 
-// ownGroup is this process's control group.
+// ownGroup is the name of this process's control group.
 const ownGroup = "pawl-server"
 
-// controllers are required in the control group.
+// controllers are the controllers that the control group must have.
 var controllers = []string{"memory", "pids", "cpu"}
 
 // delegated returns a control group (version 2) in which this process may create others. The group must have no
@@ -128,14 +128,14 @@ func moveInto(dir string) error {
 	if err == nil {
 		err = put(dir, "cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
 	}
-	if err != nil { // such as other processes in the group
+	if err != nil { // for example, the group has other processes
 		_ = put(dir, "cgroup.procs", self)
 		_ = os.Remove(leaf)
 	}
 	return err
 }
 
-// removeLeft removes the groups of ended processes.
+// removeLeft removes the groups that ended Pawl processes left behind.
 func removeLeft(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "pawl-[0-9]*")) // constant, well-formed pattern
 	for _, group := range left {
@@ -195,7 +195,7 @@ func (s *Sandbox) newGroup() (g *group, err error) {
 
 // end kills the group's processes and removes the group. met names the limit that the kernel enforced, or is empty.
 func (g *group) end() (met string) {
-	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; otherwise namespace and marker end all
+	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; older kernels rely on the namespace and the marker
 	count := func(file, event string) (n int) {
 		if text, err := os.ReadFile(filepath.Join(g.dir, file)); err == nil {
 			_, after, _ := strings.Cut("\n"+string(text), "\n"+event+" ")
@@ -242,7 +242,7 @@ func (p *Process) watch(ctx context.Context, l Limits, dirs []string) {
 	}
 }
 
-// over names the exceeded limit, or nothing.
+// over describes the exceeded limit, or returns empty.
 func (p *Process) over(l Limits, dirs []string) string {
 	if l.Disk > 0 && used(dirs, l.Disk) > l.Disk {
 		return fmt.Sprintf("it used more than the %s of disk that sandbox.disk allows", size(l.Disk))
@@ -254,7 +254,7 @@ func (p *Process) over(l Limits, dirs []string) string {
 	return ""
 }
 
-// used returns the disk use of folders in bytes, or any value above most.
+// used returns the disk use of folders in bytes. It stops counting above most.
 func used(dirs []string, most int64) (sum int64) {
 	seen := map[[2]uint64]bool{} // count hard links once
 	for _, dir := range dirs {

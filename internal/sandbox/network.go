@@ -20,8 +20,8 @@ import (
 // Network gives a program its own loopback network with listeners made before the program starts.
 type Network struct {
 	Ports []int // on 127.0.0.1, one per listener
-	// Serve receives the listeners in the order of Ports before the program begins, and must not block. They close
-	// when all processes have ended. Serve is not called if the program cannot start.
+	// Serve receives the listeners in the order of Ports before the program begins, and must not block. The listeners
+	// close when all processes have ended. Serve is not called if the program cannot start.
 	Serve func([]net.Listener)
 }
 
@@ -32,8 +32,8 @@ const (
 	listenersTime = time.Minute
 )
 
-// UseProgram starts programs through an executable that calls Inside: they get landlock and, if requested, their own
-// networks. UseProgram tests the executable once.
+// UseProgram makes Start run programs through an executable that calls Inside. They get Landlock and, if requested,
+// their own networks. UseProgram tests the executable once.
 func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool) error {
 	if s.mode == None {
 		return errors.New("without a sandbox there is no network of its own")
@@ -62,18 +62,19 @@ func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool)
 
 func (s *Sandbox) Networks() bool { return s.networks }
 
-// probePort is any unprivileged port.
+// probePort is an arbitrary unprivileged port.
 const probePort = 29400
 
 type instructions struct {
-	Own      int      // file number of the executable
-	Pair     int      // file number of the socket pair; 0 without listeners
+	Own      int      // descriptor of the executable
+	Pair     int      // descriptor of the socket pair; 0 without listeners
 	Ports    []int    // of the listeners
 	Writable []string // writable paths
 }
 
-// Inside runs as the first program of the sandbox. It creates and sends the listeners, gives up writing elsewhere,
-// and executes the program. args holds the order as JSON and the command line. Inside returns only with an error.
+// Inside runs as the sandbox's first program. It creates and sends the listeners, gives up writing outside the writable
+// paths, and executes the program. args holds instructions as JSON, then the command line. Inside returns only if it
+// fails.
 func Inside(args []string) error {
 	var o instructions
 	if len(args) < 2 || json.Unmarshal([]byte(args[0]), &o) != nil {
@@ -91,13 +92,13 @@ func Inside(args []string) error {
 	}
 	argv := args[1:]
 	err := syscall.Exec(argv[0], argv, os.Environ())
-	if err == syscall.ENOEXEC { // a script without an interpreter line, as in execvp
+	if err == syscall.ENOEXEC { // a script without an interpreter line; execvp does the same
 		err = syscall.Exec("/bin/sh", append([]string{"sh"}, argv...), os.Environ())
 	}
 	return fmt.Errorf("start %s: %w", argv[0], err)
 }
 
-// handOut creates the listeners and sends them through the pair.
+// handOut creates the listeners and sends them through the socket pair.
 func handOut(pair int, ports []int) error {
 	var list []int
 	for _, port := range ports {
@@ -121,23 +122,22 @@ func handOut(pair int, ports []int) error {
 	return nil
 }
 
-// secondWall makes landlock refuse writes that the mounts refuse already. It also blocks signals and memory access to
-// bubblewrap.
-// One ruleset has all rules: each ruleset forbids moves between folders unless it allows them (landlock(7),
-// LANDLOCK_ACCESS_FS_REFER).
+// secondWall makes Landlock refuse writes that the mounts already refuse. It also blocks signals and memory access to
+// bubblewrap. All rules are in one ruleset, because every ruleset forbids moves between folders unless it allows them
+// (landlock(7), LANDLOCK_ACCESS_FS_REFER).
 func secondWall(writable []string) error {
 	walls := landlock.Config{HandledAccessFS: landlock.V6.HandledAccessFS, Scoped: landlock.V6.Scoped}
 	return walls.BestEffort().Restrict(landlock.RODirs("/"), landlock.RWDirs(writable...).WithRefer().WithIoctlDev().IgnoreIfMissing())
 }
 
-// hand is the host's end of the pair, and its listeners.
+// hand is the host's end of the socket pair, with the listeners received through it.
 type hand struct {
 	*Network
 	pair  *net.UnixConn
 	taken chan []net.Listener // receives one value
 }
 
-// throughInside makes bubblewrap start a command by Inside.
+// throughInside makes bubblewrap start a command through Inside.
 func (s *Sandbox) throughInside(command []string, spec Spec, files *passedFiles) ([]string, *hand, error) {
 	if spec.Root != "" {
 		if err := runnable(spec.Root, s.program.Name()); err != nil {
@@ -162,7 +162,7 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *passedFiles)
 		files.add(os.NewFile(uintptr(pair[1]), "pair"))
 		o.Pair, o.Ports = 2+len(*files), n.Ports
 		here := os.NewFile(uintptr(pair[0]), "pair")
-		defer here.Close() // the connection has its own file
+		defer here.Close() // the connection has its own descriptor
 		conn, err := net.FileConn(here)
 		if err != nil {
 			return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
@@ -216,7 +216,7 @@ func (h *hand) receive() (list []net.Listener, err error) {
 	return list, nil
 }
 
-// close releases the pair of a program that did not start.
+// close releases the socket pair of a program that did not start.
 func (h *hand) close() {
 	if h != nil {
 		h.pair.Close()

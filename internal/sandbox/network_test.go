@@ -44,7 +44,7 @@ func answering(ports ...int) *Network {
 	}}
 }
 
-// greeting returns the port of a service on the host that sends a greeting.
+// greeting starts a service on the host that sends a greeting, and returns its port.
 func greeting(t *testing.T, address string) (port string) {
 	t.Helper()
 	host, err := net.Listen("tcp", address)
@@ -130,7 +130,7 @@ interfaces: ['lo']`
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// As a control, the same program without its own network reaches the host's. Landlock also closes abstract sockets, so
-	// this sandbox has none.
+	// this sandbox has no Landlock.
 	spec = script(t, text)
 	got := shell(t, in(t, Auto), spec)
 	for _, line := range []string{"host: the host", "host, IPv6: the host", "abstract: open", "first: closed"} {

@@ -26,7 +26,7 @@ func TestProgramCannotWriteIntoALayer(t *testing.T) {
 			t.Fatal(err)
 		}
 		overlays = append(overlays, o)
-		t.Cleanup(func() { os.Chmod(filepath.Join(o.Work, "work"), 0o700) }) // an ordinary user may not read it
+		t.Cleanup(func() { os.Chmod(filepath.Join(o.Work, "work"), 0o700) }) // lets an ordinary user delete it
 	}
 	attack := `cat cache/tool "$HOME/cache/tool"; echo
 echo evil > cache/tool; echo evil > "$HOME/cache/tool"; echo evil > cache/more; rm -rf "$HOME/cache/tool"

@@ -22,14 +22,14 @@ import (
 const (
 	grace     = 2 * time.Second       // between SIGTERM and SIGKILL
 	dying     = 2 * time.Second       // until the kernel has ended killed processes
-	drain     = 5 * time.Second       // for output after the last process
+	drain     = 5 * time.Second       // for reading output after the last process has ended
 	emptying  = 30 * time.Second      // for the kernel to end a sandbox; thousands of processes take seconds
-	pollEvery = 10 * time.Millisecond // while processes end
+	pollEvery = 10 * time.Millisecond // between checks while processes end
 )
 
 type Exit struct {
 	Code int // exit status, or 128 plus the signal
-	// Signal names the signal, such as "SIGKILL", or is empty. A program that exits with a status above 128 also gets one.
+	// Signal names the signal, such as "SIGKILL", or is empty. An exit status above 128 also counts as a signal.
 	Signal string
 	// Exceeded names the limit that the program exceeded, or is empty.
 	Exceeded string
@@ -53,7 +53,7 @@ type Process struct {
 	err    error
 }
 
-// Stdout returns standard output until its last writer ends. Call it once.
+// Stdout returns the program's standard output, which ends with its last writer. Call it once.
 func (p *Process) Stdout() io.Reader { return &output{f: p.stdout} }
 
 // Stderr returns standard error, like Stdout.
@@ -65,7 +65,7 @@ type output struct {
 	late int // bytes read after the deadline
 }
 
-// pipeMost is an ordinary user's maximum pipe size (/proc/sys/fs/pipe-max-size).
+// pipeMost is an ordinary user's maximum pipe size in bytes (/proc/sys/fs/pipe-max-size).
 const pipeMost = 1 << 20
 
 // Read reads to the end of the pipe. After the last known process has ended, a stray process cannot keep the pipe
@@ -92,7 +92,7 @@ func (p *Process) Wait() (Exit, error) {
 	return p.exit, p.err
 }
 
-// Kill ends the program and its children: SIGTERM, two seconds, SIGKILL. It waits for the end.
+// Kill sends the program and its children SIGTERM and, after two seconds, SIGKILL. It waits until they have ended.
 func (p *Process) Kill() {
 	p.cancel()
 	<-p.done
@@ -151,13 +151,13 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spe
 	return nil
 }
 
-// run starts and awaits the command on one thread, since the death signal comes when the starting thread ends. Then
-// it ends the remaining processes.
+// run starts and awaits the command on one thread, since the kernel sends the death signal when the starting thread
+// ends. Then it ends the remaining processes.
 func (p *Process) run(l Limits, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// A new keyring keeps the keys of Pawl's user from the program. The kernel may lack keyrings; the sandbox also
-	// blocks the calls.
+	// A new keyring keeps the keys of Pawl's user from the program. An error does not matter: the kernel may lack
+	// keyrings, and the sandbox also blocks the calls.
 	_, _ = unix.KeyctlJoinSessionKeyring("")
 	err := p.cmd.Start()
 	if err == nil && p.status != nil {
@@ -206,7 +206,7 @@ func (p *Process) ask() error {
 	return nil
 }
 
-// members returns the processes for the first signal: all but bubblewrap's two.
+// members returns the program's processes, without bubblewrap's two.
 func (p *Process) members() []int {
 	pid := p.cmd.Process.Pid
 	if p.inside == nil {
@@ -230,8 +230,8 @@ func ExitOf(state *os.ProcessState) Exit {
 // oomScore makes the kernel kill sandboxed programs first: the maximum of oom_score_adj (proc(5)).
 const oomScore = 1000
 
-// bound limits the sandbox's first process and thereby all others. It continues if the kernel refuses a limit.
-// Process limits count per user namespace (since Linux 5.14), but not for root.
+// bound limits the sandbox's first process and thereby all others. It continues if the kernel refuses a limit. The
+// process limit counts per user namespace (since Linux 5.14), and does not apply to root.
 func bound(pid int, l Limits) {
 	first(pid)
 	for which, most := range map[int]uint64{unix.RLIMIT_NPROC: uint64(l.PIDs), unix.RLIMIT_FSIZE: uint64(l.Disk)} {
@@ -246,7 +246,7 @@ func first(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), fmt.Appendf(nil, "%d", oomScore), 0)
 }
 
-// namespace tracks bubblewrap's PID namespace by its report.
+// namespace tracks bubblewrap's PID namespace through bubblewrap's report.
 type namespace struct {
 	mu       sync.Mutex
 	pid      int           // host PID of the first process; 0 if unknown
@@ -255,8 +255,8 @@ type namespace struct {
 	reported chan struct{} // closed after the report
 }
 
-// follow reads the report: the child's PID, then the exit code if the program started. The program waits for its
-// limits.
+// follow reads the report: the child's PID, then the exit code if the program started. The program starts once its
+// limits are set.
 func follow(status, release *os.File, l Limits) *namespace {
 	n := &namespace{handle: -1, reported: make(chan struct{})}
 	go func() {

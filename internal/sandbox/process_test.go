@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// printed returns a script's output in a sandbox.
+// printed runs a script in a sandbox and returns its output.
 func printed(t *testing.T, s *Sandbox, text string) string {
 	t.Helper()
 	p, err := s.Start(t.Context(), script(t, text))
@@ -48,14 +48,13 @@ func TestForkBombIsLimited(t *testing.T) {
 	if f := strings.Fields(before); len(f) < 4 || f[2] != "4096" || f[3] != "4096" {
 		t.Errorf("limits: %q, want 4096 processes", before)
 	}
-	// The script lowers its limit below the user's number of processes on the machine: the kernel counts only those
+	// The script's limit is below the user's number of processes on the machine, because the kernel counts only those
 	// inside. They live until the sandbox ends.
 	got := printed(t, s, `ulimit -p 40 2>/dev/null || ulimit -u 40
 i=0; while [ $i -lt 80 ]; do sh -c 'sleep 600 >/dev/null & ' 2>/dev/null || break; i=$((i+1)); done; echo $i`)
 	if got == "80\n" {
 		t.Error("80 processes were started with a limit of 40")
 	}
-	// Another sandbox still works.
 	if got := printed(t, s, "sh -c 'echo well'"); got != "well\n" {
 		t.Errorf("another sandbox printed %q", got)
 	}

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestDir holds a host's program inside a root.
+// guestDir is where a root shows host programs.
 const guestDir = "/opt/pawl"
 
-// maxRootArguments limits a root's arguments; bubblewrap accepts 9,000.
+// maxRootArguments limits bubblewrap's arguments for a root; bubblewrap accepts 9,000.
 const maxRootArguments = 7500
 
 // OpenIn opens a root's file for reading. All links resolve inside the root.
@@ -84,7 +84,7 @@ func rootMounts(root string, own []string) (args []string, err error) {
 	return args, err
 }
 
-// guest returns the command and mounts of a host's program in a root. npm programs come with their packages and the
+// guest returns the command and mounts of a host program in a root. npm programs come with their packages and the
 // host's Node.js; other scripts use the root's interpreter.
 func (spec Spec) guest(exe string, list []bind) (argv []string, _ []bind, err error) {
 	shown := func(path string) bool {
@@ -145,7 +145,7 @@ func interpreter(path string) ([]string, error) {
 	return words, nil
 }
 
-// runnable says why a host's program cannot run in a root: it needs a loader and new enough libraries.
+// runnable says why a host program cannot run in a root: it needs a loader and sufficiently new libraries.
 func runnable(root, path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func runnable(root, path string) error {
 		}
 	}
 	if own, _ := f.DynString(elf.DT_RUNPATH); len(own) > 0 {
-		return nil // statically linked
+		return nil // the program names its own library folders
 	}
 	libraries, _ := f.ImportedLibraries()
 	needs, _ := f.DynamicVersionNeeds()

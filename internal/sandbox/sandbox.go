@@ -27,7 +27,7 @@ const (
 	None Mode = "none" // plain processes
 )
 
-// Marker is the variable with the Spec's ID. Mode None sets it for the program, mode Auto for bubblewrap.
+// Marker is the environment variable with the Spec's ID. Mode None sets it for the program, mode Auto for bubblewrap.
 const Marker = "PAWL_PROCESS"
 
 // ErrUnavailable means that mode Auto does not work here.
@@ -37,8 +37,8 @@ var ErrUnavailable = errors.New("the sandbox does not work on this machine")
 type Sandbox struct {
 	mode     Mode
 	bwrap    string // in mode Auto
-	noUserns string // option that forbids user namespaces; empty before 0.8.0
-	sizes    bool   // tmpfs sizes work (since 0.7.0)
+	noUserns string // option that forbids user namespaces; empty before bubblewrap 0.8.0
+	sizes    bool   // tmpfs sizes work (since bubblewrap 0.7.0)
 	limits   Limits
 	groups   string // parent of control groups, or empty
 	noGroups error  // why groups is empty
@@ -49,7 +49,7 @@ type Sandbox struct {
 
 // Spec describes a program to start. All paths are absolute.
 type Spec struct {
-	Argv     []string // program and arguments; Env's PATH finds names without a slash
+	Argv     []string // program and arguments; a name without a slash is found in Env's PATH
 	Dir      string   // working directory, writable
 	Home     string   // home directory, writable
 	Env      []string // complete environment, NAME=value
@@ -59,7 +59,7 @@ type Spec struct {
 	Root string
 	// HostPath is the host's search path for a program shown inside Root; empty for Root's own program.
 	HostPath string
-	// Mounts are readable, Folders also writable, at other paths. Mode None refuses both.
+	// Mounts are shown at other paths read-only, and Folders writable. Mode None refuses both.
 	Mounts, Folders []Mount
 	// DirAt and HomeAt are the paths of Dir and Home inside; empty for no change, as in mode None.
 	DirAt, HomeAt string
@@ -113,8 +113,8 @@ func hideFiles() error {
 }
 
 // HideProcess keeps other processes of this user, such as agents in mode None, from reading this process's memory and
-// environment and from tracing it. It does not hold against root. Mode Auto cannot use it: the process then cannot
-// create user namespaces.
+// environment and from tracing it. It does not hold against root. Do not call it in mode Auto: the process could not
+// create user namespaces afterwards.
 func HideProcess() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hide this process from others: %w", err)
@@ -162,7 +162,7 @@ func probe(ctx context.Context) (*Sandbox, error) {
 
 // try runs bwrap --version in a sandbox and returns its standard error.
 func (s *Sandbox) try(ctx context.Context, network *Network) (output string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // usually milliseconds
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // usually takes milliseconds
 	defer cancel()
 	dir, err := os.MkdirTemp("", "pawl-probe-")
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Sandbox) try(ctx context.Context, network *Network) (output string, err
 	return strings.TrimSpace(output), err
 }
 
-// once runs a program with little output on standard error.
+// once runs a program to its end, and returns up to 4096 bytes of its standard error.
 func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, err error) {
 	p, err := s.Start(ctx, spec)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestTheHostIsInvisibleAndReadOnly(t *testing.T) {
 		unshare -Ur true 2>/dev/null && echo "may make namespaces"
 		true`)
 	spec.Env = append(spec.Env, "SECRET="+secret, "HOME="+spec.Home)
-	// The directories are below /tmp, so the way to them is visible in /tmp.
+	// The directories are below /tmp, so their parent directories are visible in /tmp.
 	out := shell(t, s, spec)
 	var lines []string
 	for line := range strings.Lines(out) {
@@ -348,7 +348,7 @@ func TestMissingBubblewrapIsReported(t *testing.T) {
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "install the package bubblewrap") || !strings.Contains(err.Error(), "none") {
 		t.Error(err)
 	}
-	// The kernel does not permit this bubblewrap's namespaces.
+	// This fake bubblewrap fails as it does when the kernel permits no namespaces.
 	dir := t.TempDir()
 	fake := "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(fake), 0o755); err != nil {

@@ -12,11 +12,11 @@ import (
 )
 
 // absent lists calls that programs can do without; the filter answers as if the kernel lacked them. io_uring bypasses
-// filters, and clone3 hides flags.
+// filters, and clone3 hides its flags from them.
 var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD, unix.SYS_CLONE3}
 
-// forbidden lists calls that no build or agent needs: keyrings, kernel code, files by number, other programs' memory
-// and files, and calls for root.
+// forbidden lists calls that no build or agent needs: keyrings, kernel code, opening files by handle, other programs'
+// memory and files, and calls for root.
 var forbidden = []uint32{
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
@@ -28,17 +28,17 @@ var forbidden = []uint32{
 	unix.SYS_ADJTIMEX, unix.SYS_VHANGUP,
 }
 
-// namespaces are the clone and unshare flags for namespaces. clone has no flag for time.
+// namespaces are the clone and unshare flags for namespaces. clone has no flag for time namespaces.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// families are the allowed sockets. netlink is limited to addresses and routes.
+// families are the allowed socket families. netlink is limited to addresses and routes.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// x32 marks a second table of calls on amd64.
+// x32 marks the calls of amd64's x32 ABI, which has its own table.
 const x32 = 0x40000000
 
-// filter returns a seccomp(2) program that refuses the calls. The common library passes other architectures' calls
-// and compares 64 bits where the kernel reads 32.
+// filter returns a seccomp(2) program that refuses the calls. The common library allows other architectures' calls, and
+// compares 64 bits where the kernel reads 32.
 func filter() ([]bpf.RawInstruction, error) {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !ok {

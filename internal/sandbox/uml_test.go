@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// The tests of limits run in User Mode Linux, a kernel that is an ordinary program. It has control groups with controllers
-// on every machine.
+// The tests of limits run in User Mode Linux, a kernel that runs as an ordinary program. It has control groups with
+// controllers on every machine.
 func TestControlGroupsEnforceLimits(t *testing.T) {
 	needs.All(t, "it boots a kernel")
 	kernel := needs.Program(t, "linux.uml")
@@ -37,7 +37,7 @@ func TestControlGroupsEnforceLimits(t *testing.T) {
 		t.Skip("this kernel lacks the address space that the race detector needs")
 	}
 	dir := t.TempDir()
-	// The machine's root is the root inside. Results come back through this folder.
+	// The guest's root is the machine's root, so the test can read results from this folder.
 	script := fmt.Sprintf(`#!/bin/sh
 export PATH=%q HOME=%q TMPDIR=/var/tmp PAWL_TEST_ALL=1
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t cgroup2 none /sys/fs/cgroup && mount -t tmpfs -o mode=1777 none /var/tmp

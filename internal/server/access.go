@@ -58,13 +58,13 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// loginTimeout limits each of a login's two requests within internal/web's time for an answer.
+// loginTimeout limits each of a login's two requests. Both fit into internal/web's time limit for a response.
 const loginTimeout = forge.TryTimeout
 
-// maxUser limits GitHub's answer about a user in bytes; usual ones have 2 KiB.
+// maxUser limits GitHub's response about a user, in bytes. Typical responses have 2 KiB.
 const maxUser = 64 << 10
 
-// user reads a token's user (docs.github.com, "Get the authenticated user").
+// user returns a function that reads a token's user (docs.github.com, "Get the authenticated user").
 func (s *Server) user(client *http.Client) func(ctx context.Context, token string) (web.User, error) {
 	return func(ctx context.Context, token string) (p web.User, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cfg.GitHub.V3APIURL+"/user", nil)
@@ -86,7 +86,7 @@ func (s *Server) user(client *http.Client) func(ctx context.Context, token strin
 	}
 }
 
-// maxInstallations limits cached installations.
+// maxInstallations limits the number of cached installations.
 const maxInstallations = 1000
 
 // permissions asks GitHub as the App for users' permissions.
@@ -103,7 +103,7 @@ func newPermissions(client *forge.Client) *permissions {
 	return &permissions{forge: client, known: known}
 }
 
-// of returns a user's permission. Without an installation, or if the login has another owner, it is none.
+// of returns a user's permission. It is "none" without an installation, or if the login now belongs to another user.
 func (p *permissions) of(ctx context.Context, name string, by web.User) (string, error) {
 	level, id, err := p.ask(ctx, name, by.Login)
 	switch {
@@ -132,7 +132,7 @@ func (p *permissions) ask(ctx context.Context, name, login string) (level string
 	return p.forge.Repositories.PermissionOf(ctx, repo, login)
 }
 
-// LoginLink makes a link to the pages of this machine's last started server.
+// LoginLink creates a login link to the pages of the server that started last on this machine.
 func LoginLink(ctx context.Context, db *store.Store) (string, error) {
 	at, err := web.PagesAt(ctx, db, hostName())
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	reader   = "mallory" // may read, id 1002
 )
 
-// newWorld is a GitHub with one repository where the App is installed.
+// newWorld returns a fake GitHub with one repository where the App is installed.
 func newWorld(t *testing.T) *fakegithub.Server {
 	t.Helper()
 	world, err := fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: "a-secret-of-a-test-0123456789"})
@@ -57,7 +57,7 @@ func TestReusedLoginHasNoPermission(t *testing.T) {
 	}{
 		{testRepo, web.User{Login: reader, ID: 1002}, "read"},
 		{testRepo, web.User{Login: writer, ID: 1001}, "write"},
-		{testRepo, web.User{Login: writer, ID: 1002}, "none"}, // ada gave her login away
+		{testRepo, web.User{Login: writer, ID: 1002}, "none"}, // the login now belongs to another user
 		{testRepo, web.User{Login: "nobody", ID: 5}, "none"},
 		{"acme/nowhere", web.User{Login: writer, ID: 1001}, "none"},
 	} {

@@ -15,12 +15,12 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// maxCalls is how many API calls of GitHub one solved issue may cost. Not counted are git requests, looks for missed
-// deliveries, and calls of a server's first issue only. Four calls ask for the user's permission: at the command, before
-// the push, before the pull request, and before marking it ready and requesting a review.
+// maxCalls limits the GitHub API calls for one solved issue. It does not count git requests, searches for missed
+// deliveries, and calls that only a server's first issue causes. Four calls check the user's permission: at the
+// command, and before the push, the pull request, and the request for review.
 const maxCalls = 15
 
-// ofTheServer lists calls that no issue causes: the server makes them at its start and from time to time.
+// ofTheServer lists calls that no issue causes: the server makes them at its start and periodically.
 var ofTheServer = []string{"GET /app", "GET /app/hook/config", "GET /users/{login}", "POST /app/installations/{id}/access_tokens"}
 
 func TestSolvedIssueCostsFewAPICalls(t *testing.T) {
@@ -29,7 +29,7 @@ func TestSolvedIssueCostsFewAPICalls(t *testing.T) {
 	r.Agent("echo two >> a.txt\n", "")
 	r.World.ResetCalls()
 	r.Start()
-	// The first look for missed deliveries also compares Pawl's threads, which are none yet, with GitHub.
+	// The first search for missed deliveries also compares Pawl's threads with GitHub. There are none yet.
 	db := r.Database()
 	r.Await("the end of the first look", func() bool {
 		var duty []byte

@@ -28,7 +28,7 @@ func (r *rig) endsAs(n int, state string, calls int) {
 	}
 }
 
-// wantOneComment checks that exactly one of Pawl's comments on a thread contains first, and that it contains more, too.
+// wantOneComment checks that exactly one of Pawl's comments on a thread contains first, and that it also contains more.
 func (r *rig) wantOneComment(n int, first string, more ...string) fakegithub.Comment {
 	r.T.Helper()
 	all := r.CommentsWith(n, first)

@@ -17,21 +17,21 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// inward maps a hostile owner's names below evil.example.com to addresses. The operator allowed the names.
+// inward maps hostile names below evil.example.com to the addresses they resolve to. The operator allowed the names.
 var inward = map[string]string{
 	"metadata": "169.254.169.254", "mapped": "::ffff:127.0.0.2", "nat64": "64:ff9b::7f00:2", "local-nat64": "64:ff9b:1::7f00:2", "sixtofour": "2002:7f00:2::1",
 	"teredo": "2001:0:7f00:2::1", "compatible": "::127.0.0.2", "loopback": "::1", "unique-local": "fd00::1",
 }
 
-// literals are addresses to which the agent asks the proxy for a tunnel.
+// literals are addresses for which the agent requests a tunnel from the proxy.
 var literals = []string{
 	"127.0.0.2", "0x7f000002", "2130706434", "0177.0.0.2", "[::1]", "[::ffff:127.0.0.2]", "[64:ff9b::7f00:2]", "[2002:7f00:2::1]",
 }
 
-// forbidden is the server at 127.0.0.2 that no attack may reach, and the allowed server at 127.0.0.1 with its port.
+// forbidden is a server at 127.0.0.2 that no attack may reach. An allowed server has the same port at 127.0.0.1.
 type forbidden struct {
 	port    string
-	rebound atomic.Bool // whether rebound.evil.example.com resolves to a private address now
+	rebound atomic.Bool // whether rebound.evil.example.com now resolves to a private address
 }
 
 func newForbidden(t *testing.T) *forbidden {
@@ -78,7 +78,7 @@ func (f *forbidden) lookup(name string) []netip.Addr {
 	return []netip.Addr{ip}
 }
 
-// script asks for everything from inside an attempt: each name by a request and by a tunnel, each address by a tunnel.
+// script tries everything from inside an attempt: each name with a request and a tunnel, each address with a tunnel.
 func (f *forbidden) script() string {
 	var b strings.Builder
 	b.WriteString(`cat > /dev/null
@@ -100,7 +100,7 @@ connect() { printf '%s: ' "$1"; echo $(bash -c 'exec 3<>/dev/tcp/127.0.0.1/${htt
 	return b.String()
 }
 
-// Not parallel: it changes the resolver of this process, which is the server's.
+// This test is not parallel: it changes the resolver of this process, which the server uses.
 func TestAttemptReachesNoPrivateAddress(t *testing.T) {
 	testrig.Sandboxed(t)
 	f := newForbidden(t)

@@ -14,7 +14,7 @@ import (
 
 const metricsToken = "0123456789abcdef"
 
-// prey is a running server with a finished thread, whose pages are attacked.
+// prey returns a running server with a finished thread. Tests attack its pages.
 func prey(t *testing.T) (r *rig, page string) {
 	t.Helper()
 	r = newRig(t, nil)
@@ -26,22 +26,22 @@ func prey(t *testing.T) (r *rig, page string) {
 	return r, fmt.Sprintf("/threads/%s/%d", testrig.Repo, n)
 }
 
-// sends sends a request that browsers would not send. Its header may name another host.
+// sends sends a request that no browser would send. Its header may name another host.
 func (b *browser) sends(method, path string, header map[string]string) (answer *http.Response, text string) {
 	b.T.Helper()
 	return b.sendsTo(b.Pages, method, path, header)
 }
 
-// sendsTo is sends to another listener of the server.
+// sendsTo is like sends, but for another listener of the server.
 func (b *browser) sendsTo(at, method, path string, header map[string]string) (answer *http.Response, text string) {
 	b.T.Helper()
 	q, err := http.NewRequestWithContext(b.T.Context(), method, "http://"+at, nil)
 	b.Must(err)
-	q.URL.Opaque = "//" + at + path // unchanged; the server then takes the host from here
+	q.URL.Opaque = "//" + at + path // sends the path unchanged; the server then reads the host from Opaque
 	for name, v := range header {
 		q.Header.Set(name, v)
 	}
-	if host := header["Host"]; host != "" { // Go's cookie jar uses it
+	if host := header["Host"]; host != "" { // Go's cookie jar uses Host
 		q.Host = host
 		q.URL.Opaque, q.URL.Path = "", path
 		for _, c := range b.Jar.Cookies(&url.URL{Scheme: "http", Host: at}) {
@@ -58,7 +58,7 @@ func (b *browser) sendsTo(at, method, path string, header map[string]string) (an
 	return answer, string(body)
 }
 
-// authorized is the address to which GitHub sends a browser back after it began a login.
+// authorized starts a login, and returns the address to which GitHub then redirects the browser.
 func (b *browser) authorized() *url.URL {
 	b.T.Helper()
 	client := b.Client

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// receiver is a listed host to which agents send their tokens. It keeps the first agent waiting and gives the first
-// token to each later one.
+// receiver is a listed host to which agents send their tokens. It keeps the first agent waiting, and gives its token to
+// each later agent.
 type receiver struct {
 	*httptest.Server
 	release chan bool // closed when the first agent may continue
@@ -111,7 +111,7 @@ network: {agent: ["localhost:%s"], private: [127.0.0.0/8]}
 }
 
 // unreachableGateway checks that the gateway of a running attempt has no port on this machine, so that no other machine
-// reaches it.
+// can reach it.
 func unreachableGateway(t *testing.T) {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

@@ -22,7 +22,7 @@ func TestBackupOfRunningServerRestores(t *testing.T) {
 
 	restore := r.backUp()
 
-	// The server continues; its later work is not in the backup.
+	// The server continues. Its later work is not in the backup.
 	r.Open()
 	if s := r.Over(testrig.ThreadName(second)); s.State != "done" {
 		t.Fatalf("%s (%s %q) while the backup was made, want done", s.State, s.Rule, s.Reasons)
@@ -47,7 +47,7 @@ func TestBackupOfRunningServerRestores(t *testing.T) {
 	}
 }
 
-// The server fetches from GitHub's list what the backup lacks, and finds its own earlier results again.
+// From GitHub's list, the server fetches the deliveries that the backup lacks. It finds its own earlier results.
 func TestRestoreFetchesCommandsSinceTheBackup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -55,7 +55,7 @@ func TestRestoreFetchesCommandsSinceTheBackup(t *testing.T) {
 	r.Start()
 	first, _ := r.Solved()
 	restore := r.backUp()
-	// One is done before the disk is lost; one arrives while no server runs.
+	// One issue is solved before the disk is lost. Another is opened while no server runs.
 	done, _ := r.Solved()
 	if code := r.Stop(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)
@@ -92,7 +92,7 @@ func (r *rig) backUp() (restore func()) {
 		r.Dir = filepath.Dir(backup)
 		r.Must(os.MkdirAll(r.Ctrl(), 0o700))
 		r.Must(os.WriteFile(filepath.Join(r.Dir, "app.pem"), key, 0o600))
-		r.Clock.Pass(time.Minute) // the interval of looks at GitHub has passed
+		r.Clock.Pass(time.Minute) // the next search for missed deliveries is due
 		r.Start()
 	}
 }

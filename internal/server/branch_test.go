@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The branch of Pawl's name is left over from an earlier server, or a user made it.
+// An earlier server left the branch with Pawl's name behind, or a user created it.
 func TestExistingBranchOfPawlsNameIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n"})
@@ -22,7 +22,7 @@ func TestExistingBranchOfPawlsNameIsReported(t *testing.T) {
 	push("main", "Newer", "newer.txt")
 	_, err := r.World.Git(t.Context(), testrig.Repo, "branch", "pawl/issue-3", "main~1")
 	r.Must(err)
-	for i, stale := range []bool{true, false} { // the second branch has nothing of its own
+	for i, stale := range []bool{true, false} { // the second branch has no commits of its own
 		n := r.Solve("A second line", "Please add a second line to a.txt.")
 		if s := r.Ending(n); s.State != "done" {
 			t.Fatalf("#%d: %s (%s %q)", n, s.State, s.Rule, s.Reasons)

@@ -11,8 +11,8 @@ import (
 
 const wordySession = "ses_0199aaaa00007000"
 
-// wordy makes an agent of kind opencode the only backend. Each call adds a line and reports one step of 6,100 tokens.
-// The last call then ends; earlier calls run until they are killed.
+// wordy makes an agent of kind opencode the only backend. Each call adds a line and reports a step of 6,100 tokens.
+// Then the last call ends, and earlier calls run until they are killed.
 func (r *rig) wordy(budget string, calls int) {
 	r.T.Helper()
 	r.Agent(fmt.Sprintf(`[ "$1" = --version ] && exit 0

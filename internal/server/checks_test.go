@@ -99,7 +99,7 @@ func TestForkPullRequestIsRefused(t *testing.T) {
 	r.Must(err)
 	n, err := r.World.OpenPull(t.Context(), testrig.Repo, testrig.Reader, fakegithub.PullRequest{Title: "A feature", Body: "Adds b.txt.", Head: "feature"})
 	r.Must(err)
-	// The fake has no forks, so the test rewrites the head on its way.
+	// The fake has no forks, so the test rewrites the head in the webhook.
 	r.Settle()
 	r.World.SetWebhookURL("")
 	r.Must(r.World.AddLabel(testrig.Repo, n, testrig.Writer, "pawl"))

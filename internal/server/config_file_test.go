@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// Every push that changes a repository's file is checked on that commit only.
+// A push that changes a repository's file gets a check on that commit only.
 func TestRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -52,11 +52,11 @@ func TestRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	gone := push(fakegithub.Commit{Branch: "feature", Delete: []string{config.RepoFile}})
 	checked(gone, "success", config.RepoFile+" is removed")
 
-	// A fork's pull request is checked when it opens; the fake has no forks, so the test rewrites the head on its way.
+	// A fork's pull request is checked when it opens. The fake has no forks, so the test rewrites the head in the webhook.
 	fork := push(fakegithub.Commit{Branch: "fork", Files: file("verfiy: [make]\n")})
 	checked(fork, "failure", config.RepoFile+" has 1 error")
 	quiet := push(fakegithub.Commit{Branch: "quiet", Files: map[string]string{"c.txt": "c\n"}})
-	push(fakegithub.Commit{Branch: "main", Files: file("checks: {severity: always}\n")}) // the base now has another file
+	push(fakegithub.Commit{Branch: "main", Files: file("checks: {severity: always}\n")}) // the base now has a different file
 	r.Settle()
 	r.World.SetWebhookURL("")
 	for _, branch := range []string{"fork", "quiet"} {
@@ -98,7 +98,7 @@ func TestRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	}
 }
 
-// notes are the results of an event's deliveries.
+// notes returns the results of an event's deliveries.
 func (r *rig) notes(event string) string {
 	var all []string
 	for _, d := range r.Deliveries() {

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// json lists the columns that contain JSON, with the rows to damage and the resulting message in pawl status or the
-// thread. Pawl decodes none of the other columns, listed in plain.
+// jsonColumns lists the columns that contain JSON, with the rows to damage and the resulting message in pawl status or
+// the thread. Pawl decodes none of the columns in plain.
 var (
 	jsonColumns = map[string]struct{ where, want string }{
 		"events.data":        {"kind = 'decision'", "the log is damaged: event"},
@@ -39,7 +39,7 @@ var (
 
 const elsewhere = "acme/gadgets"
 
-// damage is a server after work in a repository, with a row in each table.
+// damage returns a server after work in a repository, with a row in each table.
 func damage(t *testing.T) (r *rig, issue int) {
 	t.Helper()
 	r = newRig(t, nil)
@@ -79,7 +79,7 @@ func (r *rig) report() string {
 	return text.String()
 }
 
-// goesOn checks that the pages answer and that the server finishes work in another repository.
+// goesOn checks that the pages respond and that the server finishes work in another repository.
 func (r *rig) goesOn() {
 	r.T.Helper()
 	for _, page := range []string{"/", "/accounts", "/backends", "/metrics", "/readyz", "/threads/acme/widgets/1", "/?repo=acme%2Fwidgets"} {

@@ -17,18 +17,18 @@ import (
 // maxNodes limits the servers that share a data directory on one machine.
 const maxNodes = 64
 
-// folderPatience limits the wait for the first folder, whose lock a killed server's child may hold briefly. Another
-// folder lacks the caches and sessions.
+// folderPatience limits the wait for the first folder, whose lock a killed server's child may hold briefly. The wait is
+// worthwhile, because other folders lack the caches and sessions.
 const folderPatience = time.Second / 2
 
 const lockFile = "pawl.lock"
 
 // dataFolder is the part of a data directory that one process locks.
 type dataFolder struct {
-	root string // directory of all servers on this machine
+	root string // data directory of all servers on this machine
 	dir  string
 	lock *os.File
-	// place is dir with a stored id, since containers change host names.
+	// place identifies dir by a stored id, since a container's host name changes.
 	place string
 }
 
@@ -71,7 +71,7 @@ func claimData(ctx context.Context, root string) (*dataFolder, error) {
 	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this server another folder", maxNodes, root)
 }
 
-// abandoned locks each unused folder and calls f.
+// abandoned locks each folder that no server uses, and calls f with it.
 func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) error {
 	for _, dir := range Folders(d.root) {
 		name := filepath.Join(dir, lockFile)

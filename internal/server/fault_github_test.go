@@ -18,7 +18,7 @@ func (r *rig) away() {
 	r.World.Inject(fakegithub.Fault{Route: "* **", Status: http.StatusServiceUnavailable, Times: -1})
 }
 
-// kept returns how often the server logged that it keeps an attempt's commit.
+// kept returns how often the server has logged that it keeps an attempt's commit.
 func (r *rig) kept() int {
 	return strings.Count(r.Log.String(), "GitHub is unreachable: the attempt's commit is kept")
 }
@@ -151,7 +151,7 @@ func TestPushWaitsHoursForGitHubNotADay(t *testing.T) {
 	}
 }
 
-// pushing is an issue whose work is done while GitHub is down: one push has failed.
+// pushing returns an issue whose work is done while GitHub is down. One push has failed.
 func (r *rig) pushing() (issue int) {
 	r.T.Helper()
 	issue = r.AtWork()
@@ -200,7 +200,7 @@ func TestSlowGitServerOnlyTakesLonger(t *testing.T) {
 	r.solvedDespite(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Latency: 31 * time.Second})
 }
 
-// Every call is answered just before its deadline. A step's deadline is above the sum of its calls' deadlines.
+// Every call is answered just before its deadline. A step's deadline is longer than its calls' deadlines together.
 func TestWorkBeginsWhileGitHubAnswersSlowly(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "each call takes 25 seconds")
@@ -210,14 +210,13 @@ func TestWorkBeginsWhileGitHubAnswersSlowly(t *testing.T) {
 	r.Start()
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
 	r.Await("the agent", func() bool { return r.Calls() > 0 })
-	r.World.ClearFaults() // later calls would take five minutes more
+	r.World.ClearFaults() // the remaining calls would take another five minutes
 	if s := r.Over(testrig.ThreadName(n)); s.State != "done" || r.Calls() != 1 {
 		t.Errorf("%s (%s %q) after %d calls, want done after one", s.State, s.Rule, s.Reasons, r.Calls())
 	}
 }
 
-// The next server may not be allowed to read the repository. Then the attempt ends once, and a later command begins the
-// second attempt.
+// If the next server may not read the repository, the attempt ends once. A later command begins the second attempt.
 func TestRefusedHandoverEndsOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// While one attempt fills the data directory, other threads' work waits. It continues without a command when there is room.
+// While one attempt fills the data directory, other threads wait. They continue without a command once there is room.
 func TestOtherThreadsWaitWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	for name, full := range map[string]struct {

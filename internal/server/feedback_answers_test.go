@@ -16,7 +16,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	n, _ := r.Solved()
 	for _, tc := range []struct {
 		command string
-		fresh   int // new comments; otherwise the last one is edited
+		fresh   int // number of new comments; with 0, the last comment is edited
 		want    string
 	}{
 		{"/pawl why", 1, "**Acted on**: comment by `ada`"},
@@ -33,7 +33,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 		}
 		answer := all[len(all)-1]
 		r.wantIn("the answer to "+tc.command, answer, tc.want)
-		r.wantNoneIn("the answer to "+tc.command, answer, "pawl[bot]") // users see Pawl's own acts anyway
+		r.wantNoneIn("the answer to "+tc.command, answer, "pawl[bot]") // Pawl does not list its own acts, which users see anyway
 		if got := r.eyes(n, id); got != 1 {
 			t.Errorf("%s has %d 👀 of Pawl, want 1", tc.command, got)
 		}

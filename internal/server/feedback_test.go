@@ -15,21 +15,21 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// judged returns the verdicts on a thread's remarks in order, except on Pawl's own remarks.
+// judged returns the verdicts on a thread's remarks in order, without Pawl's own remarks.
 func (r *rig) judged(n int) []string {
 	r.T.Helper()
 	return handlerstest.Verdicts(r.State(n))
 }
 
-// happens is one event on a thread and its result: want is "" if nothing is logged, "+ reason" for another attempt, and
-// "- reason" for none. A part of the reason is enough.
+// happens is an event on a thread and its result. want is "" if nothing is logged, "+ reason" if another attempt
+// starts, and "- reason" if none does. reason may be a part of the logged reason.
 type happens struct {
 	name string
 	do   func() error
 	want string
 }
 
-// play runs the scenes one after the other on a thread.
+// play runs the scenes on a thread, one after the other.
 func (r *rig) play(issue int, scenes []happens) {
 	r.T.Helper()
 	for _, sc := range scenes {
@@ -85,7 +85,7 @@ func (r *rig) wantNoneIn(what, text string, all ...string) {
 	}
 }
 
-// The published attack: a privileged user requests work on a text, which is replaced before the agent reads it.
+// In a published attack, a privileged user requests work on a text that is replaced before the agent reads it.
 func TestPromptUsesThePayloadsText(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -111,7 +111,7 @@ func TestPromptUsesThePayloadsText(t *testing.T) {
 	r.wantNoneIn("the prompt", p, "EVIL title", "EVIL description", "EVIL command")
 }
 
-// A bridge copies Pawl's texts as a user, without the HTML comments that mark them.
+// A bridge posts copies of Pawl's texts as a user, without the HTML comments that mark them.
 func TestBridgedCopiesStartNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -31,14 +31,14 @@ func GitHub(c config.GitHub, key config.Secret, build web.Build) forge.Config {
 
 func userAgent(build web.Build) string { return "pawl/" + build.Version }
 
-// githubHealth sends requests and records whether GitHub answers and accepts the App. The search for missed
-// deliveries keeps it current.
+// githubHealth sends requests and records whether GitHub answers and accepts the App. The regular search for missed
+// deliveries keeps the record current.
 type githubHealth struct {
 	transport http.RoundTripper
 	now       func() time.Time
 
 	mu               sync.Mutex
-	answered, failed time.Time // last good answer; last failure
+	answered, failed time.Time // times of the last good response and the last failure
 	failure          error     // the last failure's error
 }
 
@@ -59,7 +59,7 @@ func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// refusal returns an error for a status about the server or the App, but not the request.
+// refusal returns an error for a status that concerns the server or the App, but not the request.
 func refusal(q *http.Request, status int) error {
 	path := q.URL.Path
 	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // names may contain "app"

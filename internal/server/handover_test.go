@@ -31,7 +31,7 @@ func TestStopHandsOverFilesAndSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		stops  int
 		data   string // data directory of the next server
-		pushed bool   // a user pushes to the branch meanwhile
+		pushed bool   // a user pushes to the branch in between
 	}{
 		"to the next server":                      {stops: 1, data: "data"},
 		"in three deploys":                        {stops: 3, data: "data"},
@@ -76,7 +76,7 @@ func TestStopHandsOverFilesAndSession(t *testing.T) {
 	}
 }
 
-// A CLI refuses a session in its own words, or prints nothing. The agent then runs once more without the session.
+// A CLI refuses a session with its own message, or without one. The agent then runs once more without the session.
 func TestRefusedSessionIsRetriedOnceWithoutIt(t *testing.T) {
 	t.Parallel()
 	const codex = `echo '{"type":"thread.started","thread_id":"` + testrig.Session + `"}'; echo '{"type":"turn.started"}'
@@ -94,7 +94,7 @@ echo '{"type":"message","role":"assistant","content":"Done."}'; echo '{"type":"r
 `
 	for name, c := range map[string]struct {
 		kind, stream, refuses string
-		calls                 int // the agent's in the second attempt
+		calls                 int // the agent's calls in the second attempt
 	}{
 		"codex, in words":             {"codex", codex, `echo 'Error: thread/resume failed: no rollout found' >&2; exit 1`, 2},
 		"codex, silent":               {"codex", codex, `exit 0`, 2},
@@ -296,7 +296,7 @@ func TestStopKeepsALimitedAttempt(t *testing.T) {
 			if held != nil {
 				<-held
 			} else {
-				// A line is in the transcript when every line read before it was understood.
+				// Once a line is in the transcript, Pawl has parsed all earlier lines.
 				r.AwaitRead("turn.failed")
 				r.Touch("go")
 				r.AwaitRead("over\n")

@@ -74,7 +74,7 @@ echo "$PAWL_THREAD" >> a.txt
 	r.Await("the end", func() bool { return r.View(n).State == checkrun.Done })
 }
 
-// modelCalls counts the calls of models. The server itself only asks whether the provider can be reached.
+// modelCalls counts the model calls. The server's own requests only check that the provider is reachable.
 func modelCalls(provider *fakeprovider.Server) (n int) {
 	for _, q := range provider.Requests() {
 		if q.Method == http.MethodPost {
@@ -84,7 +84,7 @@ func modelCalls(provider *fakeprovider.Server) (n int) {
 	return n
 }
 
-// Two providers' keys are two accounts of one backend.
+// One backend has two accounts: the keys of two providers.
 func TestAttemptTakesTheAccountWithHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -113,13 +113,13 @@ echo "$PAWL_THREAD" >> a.txt
 		}
 		took = append(took, v.Attempts[0].Account)
 	}
-	// Nothing is known at first. Then account one reports 90 %, and two is unknown, later 30 % used.
+	// At first, nothing is known. Then account one has used 90 %, and two is unknown. Later, two has used 30 %.
 	if diff := cmp.Diff([]string{"one", "two", "two"}, took); diff != "" {
 		t.Errorf("the attempts' accounts (-want +got)\n%s", diff)
 	}
 }
 
-// Each good answer uses 5 % of the window. The provider refuses requests from 100 % on.
+// Each successful response uses 5 % of the window. From 100 % on, the provider refuses requests.
 func TestRealCLIsStayBelowTheLimit(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "the agent CLIs")

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The settings follow docs/operations.md on rotation.
+// The settings follow the section on rotation in docs/operations.md.
 func TestWebhookSecretRotationLosesNoDelivery(t *testing.T) {
 	t.Parallel()
 	const next, other = "the next secret, of some length", "a secret that nobody configured"
@@ -49,7 +49,7 @@ func TestPollingServerFetchesDeliveries(t *testing.T) {
 	if code, _ := r.Hook([]byte("{}"), nil); code != http.StatusNotFound {
 		t.Errorf("a webhook without a configured secret was answered %d, want 404", code)
 	}
-	// The next server fetches the events of the time without a server, and repeats nothing.
+	// The next server fetches the events that happened while no server ran, and repeats none.
 	r.Stop(syscall.SIGTERM)
 	n := r.Solve("A third line", "Please add a third line to a.txt.")
 	serve()

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// hostileTitle tries everything that one line can do on GitHub and in CI systems: close issues, mention users, add
-// references and links, skip checks, colour a terminal and reverse the reading direction.
+// hostileTitle tries everything that one line of text can do on GitHub and in CI systems: close issues, mention users,
+// add references and links, skip checks, colour a terminal and reverse the reading direction.
 const hostileTitle = "Fixes #901, closes GH-902, resolves other/repo#903 @victim @acme/owners see https://evil.example/x www.evil.example " +
 	"other/repo@0123456789abcdef0123456789abcdef01234567 " +
 	"[skip ci] [ci skip] [no ci] [skip actions] [actions skip] [skip azp] [skip travis] [skip netlify] [CF-Pages-Skip] [skip release] ***NO_CI*** --skip-ci " +

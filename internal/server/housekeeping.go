@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// cleanInterval is how often old records are removed; askDuty how often a server asks for the duty.
+// cleanInterval is how often old records are removed. askDuty is how often a server asks whether it has this duty.
 const (
 	cleanInterval = time.Hour
 	askDuty       = 15 * time.Second
@@ -25,7 +25,7 @@ const catchUpInterval = 5 * time.Minute
 // sweepTime limits a sweep. A connection from before a failover would block until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// skippedSweeps is how many sweeps are skipped after an outage or sleep, so that holders renew their leases first.
+// skippedSweeps is how many sweeps are skipped after an outage or suspension, so that nodes renew their leases first.
 const skippedSweeps = 2
 
 func (s *Server) sweep() func(context.Context) error {
@@ -113,7 +113,7 @@ func (s *Server) cleaned(ctx context.Context, what string, err error, fields fun
 	}
 }
 
-// cleanFolders removes old transcripts of this server and of dead ones on this machine.
+// cleanFolders removes old transcripts of this server and of dead servers on this machine.
 func (s *Server) cleanFolders(ctx context.Context) {
 	before, removed := s.store.Now().Add(-s.solver.Env.Current().Retention.Transcripts), 0
 	one := func(dir string) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A failover may leave a dead connection. Here the only writing connection is in use, which looks the same.
+// A failover may leave a dead connection. A busy connection, the only one that can write, has the same effect here.
 func TestHangingSweepTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSweepSparesLeasesAfterDatabaseOutage(t *testing.T) {
 	})
 }
 
-// During a laptop's sleep no agent ran; its own node continues.
+// While a laptop slept, no agent ran, so its own node continues.
 func TestSweepSparesLeasesAfterSleep(t *testing.T) {
 	var slept time.Duration
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{Now: func() time.Time { return time.Now().Add(slept) }})

@@ -45,7 +45,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 	const body = "Please add a second line to a.txt."
 	for _, c := range []struct {
 		name      string
-		agent     string // after the edit
+		agent     string // the agent's script after the edit
 		edit      func(r *rig, n int)
 		wantCalls int
 		wantRule  string
@@ -88,7 +88,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 	}
 }
 
-// restless is an agent that changes the work and fails with a new message each time. Only the restart limit stops it.
+// restless is an agent that each time changes the work and fails with a new message. Only the restart limit stops it.
 const restless = `cat > /dev/null
 words() { head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; echo; }
 words >> a.txt
@@ -96,7 +96,7 @@ words >&2
 exit 1
 `
 
-// policy tests the default limit of 50 and each wait.
+// The package policy tests the default limit of 50 and each wait.
 func TestRestartLimitIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

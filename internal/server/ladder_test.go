@@ -69,7 +69,7 @@ func TestOldFailuresAreNotTheAgentsTask(t *testing.T) {
 	}
 }
 
-// The agent shares no folder with the test, so its change carries what it saw.
+// The agent shares no folder with the test, so it reports through its change.
 func TestPlainAgentRunsTestsInTheSandbox(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "bubblewrap")

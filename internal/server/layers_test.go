@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// fromBay is the path to the test's folder from a setup's or verification's HOME.
+// fromBay is the path from the HOME of a setup or verification to the test's folder ctrl.
 const fromBay = `"$HOME/../../../../../../ctrl"`
 
 // prepared returns a repository with a verify command and a setup. The setup counts its runs in ctrl/setups and fills the
@@ -34,7 +34,7 @@ func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
 	var issues []int
 	for i := range 3 {
 		issues = append(issues, r.Solve(fmt.Sprintf("Line %d", i), "Please add what is set up to a.txt."))
-		if i == 1 { // two at once, one later
+		if i == 1 { // the first two run concurrently, the third later
 			r.Ending(issues[0])
 			r.Ending(issues[1])
 		}
@@ -91,7 +91,7 @@ func TestFailedSetupCostsNoAttempt(t *testing.T) {
 
 func TestSetupResultHasTheSamePathEverywhere(t *testing.T) {
 	t.Parallel()
-	// Like a virtual environment's scripts, the setup's result contains its own path.
+	// Like scripts of a virtual environment, the setup's files contain their own path.
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".gitignore": "/.venv/\n", ".github/pawl.yml": `environment:
   setup: ['mkdir -p .venv/bin /opt/kit; printf "#!/bin/sh\necho $HOME\n" > .venv/bin/real; chmod +x .venv/bin/real; printf "#!$PWD/.venv/bin/real\n" > .venv/bin/tool; chmod +x .venv/bin/tool; echo kept > /opt/kit/file']
   paths: [/opt/kit]

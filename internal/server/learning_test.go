@@ -47,7 +47,7 @@ func (r *rig) revert(pull int) {
 	r.merge(n)
 }
 
-// words returns users' grades of each attempt in the learning rows, the last of each kind.
+// words returns users' grades of each attempt in the learning rows: the last grade of each kind.
 func (r *rig) words(n int) (all []string) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -72,7 +72,7 @@ func (r *rig) words(n int) (all []string) {
 	return all
 }
 
-// Reactions to the status comment, reviews, a merge, a revert and a close: each changes the rows and the mean.
+// Reactions to the status comment, reviews, a merge, a revert and a close each change the rows and the mean.
 func TestUserSignalsChangeTheGrade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, verifying())
@@ -101,7 +101,7 @@ func TestUserSignalsChangeTheGrade(t *testing.T) {
 	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Reader, "-1")) // without write permission
 	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Writer, "rocket"))
 	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Writer, "+1"))
-	r.Must(r.World.CloseIssue(testrig.Repo, n, testrig.Writer)) // reactions are read now
+	r.Must(r.World.CloseIssue(testrig.Repo, n, testrig.Writer)) // Pawl reads the reactions now
 	liked := expect("the 👍", below(verified), "1: thumbs_up 0.8")
 	r.Must(r.World.ReopenIssue(testrig.Repo, n, testrig.Writer))
 	r.Settle()
@@ -121,8 +121,8 @@ func TestUserSignalsChangeTheGrade(t *testing.T) {
 	expect("the revert", below(min(asked, merged)), "1: thumbs_up 0.8 changes_requested 0.3", "2: merged 1.0 reverted 0.0")
 }
 
-// Two streams hold only their first lines, and the judge's quota is exhausted: it fails for one and silently gives the
-// lowest grade to the other. policy/learning tests the effect on the backends.
+// Two streams hold only their first lines, and the judge's quota is exhausted. The judge fails for one stream and
+// silently gives the other the lowest grade. policy/learning tests the effect on the backends.
 func TestSilentRewardsIncident(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -20,11 +20,11 @@ func TestStartRemovesLeftoversOfDeadServers(t *testing.T) {
 	r.Agent(testrig.PlainAgent, "")
 	old := time.Now().Add(-60 * 24 * time.Hour)
 	stays := map[string]bool{
-		// A server's folder has its lock file; a folder without one is not a server's.
+		// A server's folder has a lock file. A folder without one belongs to no server.
 		"node-1/attempts/acme/widgets/7/1/transcript": false,
 		"node-2/attempts/acme/widgets/7/1/transcript": true, // this folder is in use
 		"node-3/attempts/acme/widgets/7/1/transcript": true,
-		// A killed server left the rest in this server's own folder.
+		// A killed server left these files in this server's own folder.
 		"attempts/acme/widgets/77/work/a.txt": false,
 		"verify/acme/widgets/0/a.txt":         false,
 		"verify/acme/widgets/home/a.txt":      true,
@@ -53,7 +53,7 @@ func TestStartRemovesLeftoversOfDeadServers(t *testing.T) {
 	r.Must(lock("node-1").Close()) // the folder is no longer in use
 }
 
-// A starting server asks each CLI for its version. A child of a hanging CLI keeps the pipe open.
+// A starting server asks each CLI for its version. Here the CLI hangs, and its child keeps the pipe open.
 func TestStopDoesNotWaitForHangingVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -73,7 +73,7 @@ func TestClockChangeDuringAttemptLosesNothing(t *testing.T) {
 		t.Run(by.String(), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			r.Clock = &testrig.Clock{} // only the server's clock
+			r.Clock = &testrig.Clock{} // only the server uses this clock
 			set := func(by time.Duration) {
 				r.Clock.Mu.Lock()
 				defer r.Clock.Mu.Unlock()
@@ -85,7 +85,7 @@ func TestClockChangeDuringAttemptLosesNothing(t *testing.T) {
 				return until
 			}
 			set(by)
-			for range 3 { // sweeps every 5 s have checked the lease
+			for range 3 { // sweeps check the lease every 5 s
 				before := lease()
 				r.Await("a renewal", func() bool { return lease() != before })
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// ListenError means that an address cannot be listened on.
+// ListenError means that Pawl cannot listen on an address.
 type ListenError struct {
 	Key     string // configuration key
 	Address string
@@ -33,7 +33,7 @@ func (e *ListenError) Hint() string {
 	if e.Key == addressKey {
 		other += " (or give pawl serve --listen ADDRESS)"
 	}
-	_, port, _ := net.SplitHostPort(e.Address) // bad addresses get the last hint
+	_, port, _ := net.SplitHostPort(e.Address) // a malformed address gets the last hint
 	switch {
 	case errors.Is(e.Err, syscall.EADDRINUSE):
 		return fmt.Sprintf("end that program (ss -ltnp 'sport = :%s' names it), or %s", port, other)
@@ -45,7 +45,7 @@ func (e *ListenError) Hint() string {
 	return other
 }
 
-// Keys of addresses.
+// Configuration keys of addresses.
 const (
 	addressKey = "server.address"
 	pagesKey   = "server.pages"
@@ -61,7 +61,7 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// listen opens the listeners: the webhook's and the gateway's if the configuration gives an address, and the pages'.
+// listen opens the pages' listener, and the webhooks' and the gateway's if the configuration gives an address.
 func (s *Server) listen() (err error) {
 	if s.cfg.HTTP.Address != "" {
 		if s.listener, err = Listen(addressKey, s.cfg.HTTP.Address); err != nil {
@@ -79,7 +79,7 @@ func (s *Server) listen() (err error) {
 		if err == nil {
 			return nil
 		}
-		// Further servers on one machine use a free port.
+		// Another server on this machine has the default port, so use a free one.
 		address = "127.0.0.1:0"
 	}
 	s.pagesListener, err = Listen(pagesKey, address)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The thread's page, linked from comment and check run, follows the running agent and shows its end. It does not delay a
-// server's stop.
+// The thread's page, linked from the comment and the check run, follows the running agent until it ends. It does not
+// delay the server's stop.
 func TestThreadPageFollowsTheRunningAgent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -51,7 +51,7 @@ func TestThreadPageFollowsTheRunningAgent(t *testing.T) {
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	// Another attempt; the server stops while a page follows it.
+	// The server stops while a page follows another attempt.
 	_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl retry")
 	r.Must(err)
 	r.Await("the second attempt", func() bool { return r.Calls() == 2 })

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// withLogin gives the App an OAuth client, and the pages a public address without a listener.
+// withLogin gives the App an OAuth client, and the pages a public address on which nothing listens.
 func (r *rig) withLogin() {
 	r.T.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func (r *rig) withLogin() {
 		"private_key_file: app.pem", "private_key_file: app.pem, client_id: "+id+", client_secret: "+secret)
 }
 
-// browser is signed in at GitHub.
+// browser is a user's browser, signed in to GitHub.
 type browser struct {
 	*rig
 	http.Client

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// countTime limits an attempt's wait for its notification count.
+// countTime limits how long an attempt waits until the notifier has counted it.
 const countTime = 5 * time.Second
 
 func (s *Server) notifier() *notify.Watch {

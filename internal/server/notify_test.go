@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// At startup the server reports to a chat what needs an operator. The log has the pull request's URL.
+// At startup, the server reports problems for an operator to a chat. The log has the pull request's URL.
 func TestChatAlerts(t *testing.T) {
 	t.Parallel()
 	chat := testrig.NewChat(t)
@@ -53,7 +53,7 @@ func TestChatAlerts(t *testing.T) {
 }
 
 // Consecutive limits open the account's breaker, use up the daily limit and count as failures. While no server runs,
-// the test writes the causes that would take hours into the database.
+// the test writes causes into the database that would take hours to arise.
 func TestChatAlertsCoverEveryCause(t *testing.T) {
 	t.Parallel()
 	chat := testrig.NewChat(t)
@@ -68,7 +68,7 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 		r.Must(err)
 		r.Settle()
 	}
-	r.Solve("Another line", "Please add a third line to a.txt.") // a second thread reports the limit, so the account is limited
+	r.Solve("Another line", "Please add a third line to a.txt.") // once a second thread reports the limit, the whole account is limited
 	r.Await("the fourth limit", func() bool { return r.Calls() == 4 })
 	r.Settle()
 	r.Stop(syscall.SIGTERM)
@@ -76,7 +76,7 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 	now := time.Now()
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(r.Dir, "pawl.db"), store.Options{})
 	r.Must(err)
-	for i := range 3 { // neither failure nor success
+	for i := range 3 { // counts neither as a failure nor as a success
 		g := learning.Graded{ID: fmt.Sprintf("acme/widgets#90/%d", i), At: now.Add(-time.Hour), Backend: "mine", Signals: []learning.Signal{{Source: learning.JudgeSource, Value: 1, Known: true}},
 			Facts: learning.AttemptFacts{Outcome: policy.NoChange}}
 		data, err := json.Marshal(g)
@@ -104,7 +104,7 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 	}
 	change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('one', 'ping', x'7b7d', ?, 'failed', 'refused', 100, 0)", now.Add(-96*time.Hour).UnixMicro())
 	change("UPDATE threads SET queued_at = ? WHERE number = ?", now.Add(-20*time.Minute).UnixMicro(), n)
-	change(fmt.Sprintf("CREATE TRIGGER held BEFORE UPDATE ON threads WHEN OLD.number = %d BEGIN SELECT RAISE(IGNORE); END", n)) // no node can claim it
+	change(fmt.Sprintf("CREATE TRIGGER held BEFORE UPDATE ON threads WHEN OLD.number = %d BEGIN SELECT RAISE(IGNORE); END", n)) // no node can claim the thread
 
 	r.Clock.Pass(time.Minute) // the next check is due
 	r.Start()

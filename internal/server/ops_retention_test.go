@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The settings follow docs/operations.md. Each removes records an hour older than its limit, and none an hour younger.
+// The settings follow docs/operations.md. Each removes records an hour older than its limit, but none an hour younger.
 func TestRetentionIsApplied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

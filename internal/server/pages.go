@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// handle assembles the handlers: webhooks, and on another listener pages, health and metrics.
+// handle assembles two handlers: one for webhooks, and one for pages, health and metrics on another listener.
 func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Counters) error {
 	access, err := s.access(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Co
 	s.http, s.pagesHTTP = web.Server(web.Public(o)), web.Server(pages)
 	s.relayHTTP = s.relay()
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateIdle { // an answer was sent
+		if state == http.StateIdle { // a response was sent
 			crash.Point("answered")
 		}
 	}
@@ -86,15 +86,15 @@ func detail(name string, run func(ctx context.Context) error) web.Detail {
 	}}
 }
 
-// How long work may wait before the queue counts as stuck: longer than a sweep after a crash. Deliveries are tried
-// within seconds, and steps begin within seconds if a slot is free.
+// How long work may wait before the queue counts as stuck. Both are longer than the wait for a sweep after a crash.
+// Normally, deliveries are tried within seconds, and steps begin within seconds if a slot is free.
 const (
 	maxDeliveryAge = 15 * time.Minute
 	maxQueueAge    = 5 * time.Minute
 )
 
-// flowing reports whether the server can claim threads, and no delivery or thread waits too long. All servers'
-// deliveries and threads count; fewer running steps than slots mean a free slot.
+// flowing returns an error if the server cannot claim threads, or if a delivery or thread waits too long. All servers'
+// deliveries and threads count. A slot is free if fewer steps run than this server has slots.
 func (s *Server) flowing(ctx context.Context) error {
 	if err := s.queue.Trouble(); err != nil {
 		return fmt.Errorf("nothing is claimed: %w", err)
@@ -112,7 +112,7 @@ func (s *Server) flowing(ctx context.Context) error {
 	return nil
 }
 
-// noneGivenUp returns an error for given-up deliveries.
+// noneGivenUp returns an error if Pawl has given up on deliveries.
 func (s *Server) noneGivenUp(ctx context.Context) error {
 	stats, err := s.store.Stats(ctx)
 	if given := stats.Deliveries[thread.GivenUp]; err == nil && given > 0 {
@@ -121,7 +121,7 @@ func (s *Server) noneGivenUp(ctx context.Context) error {
 	return err
 }
 
-// writable reports whether attempts can be stored.
+// writable returns an error if the data directory is not writable.
 func (s *Server) writable(context.Context) error {
 	f, err := os.CreateTemp(s.cfg.DataDir, ".ready-*")
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-// quickSteps allows steps besides attempts: deciding, acknowledging, and waiting.
+// quickSteps is the number of slots for steps other than attempts: deciding, acknowledging, and waiting.
 const quickSteps = 32
 
 // open creates the parts without starting them.
@@ -85,7 +85,7 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
-// begin starts the parts after a cleanup. Background work ends with background.
+// begin starts the parts after a cleanup. Background tasks end when the context background ends.
 func (s *Server) begin(ctx, background context.Context) error {
 	if err := s.tidy(ctx); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 		return err
 	}
 	catchUp.Listed = counters.Listed("catch-up", s.store.Now)
-	notifier := s.notifier() // before an attempt can end
+	notifier := s.notifier() // set up before an attempt can end
 	s.queue.Start(ctx)
 	s.task(background, "catch-up", func() { catchUp.Watch(background, s.deps.Started) })
 	if s.cfg.GitHub.Receive == config.ReceivePoll {
@@ -166,7 +166,7 @@ func (s *Server) tidy(ctx context.Context) error {
 	return nil
 }
 
-// ingress answers webhooks. A server without a secret accepts none; config requires a secret where webhooks arrive.
+// ingress returns the webhook handler. Without a secret, it accepts none; config requires a secret to receive webhooks.
 func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	app := s.cfg.GitHub.App
 	if app.WebhookSecret.Empty() {
@@ -182,7 +182,7 @@ func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 // longestDatabaseWait limits the wait between tries to reach the database.
 const longestDatabaseWait = 10 * time.Second
 
-// openStore opens the database. It waits for an unreachable one until ctx ends; other errors are permanent.
+// openStore opens the database. It retries an unreachable database until ctx ends. Other errors are permanent.
 func openStore(ctx context.Context, d config.Database, o store.Options, log zerolog.Logger) (*store.Store, error) {
 	for try := 1; ; try++ {
 		s, err := store.Open(ctx, d.DSN(), o)
@@ -197,8 +197,8 @@ func openStore(ctx context.Context, d config.Database, o store.Options, log zero
 	}
 }
 
-// NodeName names this process in leases. Containers may have one host name and process id, also after a restart, so
-// each call returns another name.
+// NodeName names this process in leases. Containers may share a host name and process id, or keep them after a restart.
+// So each call returns another name.
 func NodeName() string { return fmt.Sprintf("%s-%d-%04x", hostName(), os.Getpid(), rand.N(1<<16)) }
 
 func hostName() string {
@@ -212,7 +212,7 @@ func hostName() string {
 // outbound returns a transport with the process's proxy settings (HTTPS_PROXY and others) that keeps up to atOnce idle
 // connections per host.
 func outbound(atOnce int) *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone() // the default is never replaced
+	t := http.DefaultTransport.(*http.Transport).Clone() // nothing replaces the default transport
 	t.MaxIdleConnsPerHost = atOnce
 	return t
 }
@@ -220,7 +220,7 @@ func outbound(atOnce int) *http.Transport {
 // NewGateway creates the gateway to the providers.
 func NewGateway(now func() time.Time, log zerolog.Logger) *gateway.Gateway {
 	transport := outbound(32)
-	transport.DisableCompression = true // tokens are counted in passing answers
+	transport.DisableCompression = true // the gateway counts tokens in responses as they pass
 	return gateway.New(gateway.Options{Now: now, Log: log, Transport: transport})
 }
 

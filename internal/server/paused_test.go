@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// A maintainer may pause a repository by a comment on any thread.
+// A maintainer may pause a repository with a comment on any thread.
 func TestPausedRepositoryStartsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

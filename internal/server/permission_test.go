@@ -24,7 +24,7 @@ func (r *rig) pullsAre(want ...fakegithub.Pull) {
 	}
 }
 
-// The user loses the permission just after a request of Pawl.
+// The user loses the permission just after Pawl's request to a route.
 func TestRevokedUserGetsNoLaterStep(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestRepositoryDeletedDuringAttemptIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()
-	r.World.Hold() // the webhook may be late
+	r.World.Hold() // as if the webhook were late
 	r.Must(r.World.DeleteRepo(testrig.Repo))
 	r.Touch("go")
 	r.Await("the end of the run", func() bool { return !r.State(n).Open() })

@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// PodError is why sandbox.mode pod is refused.
+// PodError says why Pawl refuses sandbox.mode pod.
 type PodError struct{ problem, do string }
 
 func (e *PodError) Error() string   { return e.problem + "; " + e.do }
 func (e *PodError) Problem() string { return e.problem }
 func (e *PodError) Hint() string    { return e.do }
 
-// apiHost is the variable that the kubelet sets in every container, also with enableServiceLinks: false.
+// apiHost is the variable that the kubelet sets in every container, even with enableServiceLinks: false.
 const apiHost = "KUBERNETES_SERVICE_HOST"
 
-// tokenFolders hold Kubernetes' own tokens and those that clouds add. A part of the file's name identifies a token:
-// a folder serviceaccount also holds certificates and names.
+// tokenFolders hold tokens of Kubernetes and cloud providers. part is in the name of every token file: a serviceaccount
+// folder also holds a certificate and the namespace.
 var tokenFolders = []struct{ pattern, part string }{
 	{"var/run/secrets/*/serviceaccount", "token"},
 	{"var/run/secrets/*/tokens", ""},
 	{"var/run/secrets/tokens", ""},
 }
 
-// tokenVariables are set by clouds' webhooks and name the file of a token.
+// tokenVariables are set by cloud providers' admission webhooks, and name token files.
 var tokenVariables = []string{
 	"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 	"AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AZURE_FEDERATED_TOKEN_FILE",
 }
 
-// checkPod refuses sandbox.mode pod outside of a pod, and in one that holds a credential of the cluster. The variable
-// guards against mistakes only: an operator can set it anywhere.
+// checkPod refuses sandbox.mode pod outside a pod, and in a pod that holds a cluster credential. The variable apiHost
+// only guards against mistakes: an operator can set it anywhere.
 func checkPod(root fs.FS, lookup func(string) (string, bool)) error {
 	if host, _ := lookup(apiHost); host == "" {
 		return &PodError{
@@ -56,7 +56,7 @@ func checkPod(root fs.FS, lookup func(string) (string, bool)) error {
 	}
 }
 
-// findToken returns the path of a service account token; empty if there is none.
+// findToken returns the path of a service account token, or empty.
 func findToken(root fs.FS, lookup func(string) (string, bool)) (string, error) {
 	for _, folder := range tokenFolders {
 		found, err := fs.Glob(root, folder.pattern)
@@ -81,12 +81,12 @@ func findToken(root fs.FS, lookup func(string) (string, bool)) (string, error) {
 	return "", nil
 }
 
-// findFile returns the path of a file below a folder with this part in its name; empty if there is none. The kubelet
-// stores files in folders such as ..2026_11_29, and links to them. The last path found is a link, as users know it.
+// findFile returns the path of a file below dir whose name contains part, or empty. The kubelet stores files in folders
+// such as ..2026_11_29, and links to them. findFile returns the last match, which is the link that users know.
 func findFile(root fs.FS, dir, part string) (found string, err error) {
 	err = fs.WalkDir(root, dir, func(file string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			return nil // just replaced by the kubelet, or closed to agents too
+			return nil // just replaced by the kubelet, or unreadable for agents, too
 		}
 		if err != nil {
 			return err
@@ -100,5 +100,5 @@ func findFile(root fs.FS, dir, part string) (found string, err error) {
 	return found, err
 }
 
-// inPod is checkPod for this process.
+// inPod runs checkPod for this process.
 func inPod() error { return checkPod(os.DirFS("/"), os.LookupEnv) }

@@ -12,7 +12,7 @@ import (
 func TestModePodNeedsAPodWithoutAToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		host, token string
-		variable    string // names the token
+		variable    string // environment variable with the token's path
 		want        string // empty if the mode is allowed
 	}{
 		"a pod without a token":      {host: "10.96.0.1"},
@@ -40,7 +40,7 @@ func TestModePodNeedsAPodWithoutAToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			// In images /var/run is a link, and the kubelet's files are links, too.
+			// In images, /var/run is a link. The kubelet's files are links, too.
 			for _, dir := range []string{"run/secrets", "var"} {
 				if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 					t.Fatal(err)

@@ -55,7 +55,7 @@ func TestTimeLimitsEndTheAgent(t *testing.T) {
 	}
 }
 
-// gone checks that the process with the id in a file of $CTRL has ended.
+// gone checks that a process has ended. Its id is in a file in $CTRL.
 func (r *rig) gone(name string) {
 	r.T.Helper()
 	var pid int
@@ -108,7 +108,7 @@ func TestStopEndsAttemptAndItsProcesses(t *testing.T) {
 			if s.Rule != "cancelled" || a.Attempts[0].Receipt.Outcome != policy.Cancelled || !strings.Contains(s.Reasons[0], testrig.Writer) {
 				t.Errorf("%s (%s %q), attempt %s; want cancelled by %s", s.State, s.Rule, s.Reasons, a.Attempts[0].Receipt.Outcome, testrig.Writer)
 			}
-			// The aim is 5 s, more than twice the usual time; the rest allows for a busy machine.
+			// The target is 5 s, more than twice the usual time. The limit allows for a busy machine.
 			if took := a.Attempts[0].EndedAt.Sub(r.stoppedAt(n)); took > 20*time.Second {
 				t.Errorf("the attempt ended %s after the stop", took)
 			}
@@ -173,7 +173,7 @@ func TestGarbageOutputIsAClearFailure(t *testing.T) {
 		calls              int
 		rule               policy.Rule
 	}{
-		// An empty answer with exit 0 is requested once more.
+		// After an empty answer with exit 0, the agent runs once more.
 		{"bytes that are not JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex", 2, policy.RuleNoProgress},
 		{"bytes that are not JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex", 1, policy.RuleNoProgress},
 		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex", 1, policy.RuleTransient},

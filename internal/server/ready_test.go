@@ -35,7 +35,7 @@ func TestReadyzReportsStuckWork(t *testing.T) {
 		r.Must(err)
 	}
 	ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixMicro() }
-	// Every node missed this work. That is no reason to refuse webhooks.
+	// Every node missed this work, but that is no reason to refuse webhooks.
 	change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('lost', 'ping', x'7b7d', ?, 'received', '', 0, ?)", ago(16*time.Minute), time.Now().Add(30*time.Minute).UnixMicro())
 	if code, ready := r.Ready(); code != http.StatusOK || ready.Part(t, "queue").OK || !strings.Contains(ready.Part(t, "queue").Detail, "a delivery was stored 16m") {
 		t.Errorf("a lost delivery: %d %+v", code, ready)
@@ -92,7 +92,7 @@ func TestReadyzReportsUnwritableDataDirectory(t *testing.T) {
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
-	// Even root cannot write into a missing folder.
+	// Even root cannot write to a missing folder.
 	r.Must(os.Rename(filepath.Join(r.Dir, "data"), filepath.Join(r.Dir, "moved")))
 	if code, ready := r.Ready(); code != http.StatusOK || ready.Part(t, "data_dir").OK || !ready.Part(t, "database").OK {
 		t.Errorf("%d %+v, want ready, with data_dir as the failed detail", code, ready)

@@ -81,7 +81,7 @@ func TestExcludedBackendIsReported(t *testing.T) {
 	r.Start()
 	n, err := r.World.OpenIssue(testrig.Repo, testrig.Writer, "A line", "Please add a line.")
 	r.Must(err)
-	// The repository's settings are known after the first look.
+	// The first attempt makes the repository's settings known to Pawl.
 	r.Must(r.World.AddLabel(testrig.Repo, n, testrig.Writer, "pawl:other"))
 	r.Ending(n)
 	if got := r.State(n).Attempts[0].Backend; got != "mine" {
@@ -101,7 +101,7 @@ func TestExcludedBackendIsReported(t *testing.T) {
 	}
 }
 
-// github.app.user reaches the handlers, which test who may assign it.
+// github.app.user reaches the handlers. Their tests cover who may assign it.
 func TestAssignmentToTheConfiguredUserCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -21,7 +21,7 @@ const (
 	relayMaxHeader  = 64 << 10 // bytes
 )
 
-// relay answers other nodes' model calls with the providers of the configuration in force.
+// relay returns a server that answers other nodes' model calls, with the providers of the configuration in force.
 func (s *Server) relay() *http.Server {
 	return &http.Server{
 		Handler:           s.solver.Env.Gateway.Relay(s.cfg.Gateway.Nodes, s.solver.Env.Current),
@@ -68,7 +68,7 @@ func (c *certificate) read() error {
 	return nil
 }
 
-// get reads the files for each connection. While they do not fit, as during a renewal, the previous certificate serves.
+// get reads the files for each connection. If they do not match, as during a renewal, it returns the last certificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if err := c.read(); err != nil {
 		c.log.Warn().Err(err).Msg("the previous certificate stays in use")

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testcert"
 )
 
-// A renewal writes two files, one after the other.
+// A renewal replaces two files, one after the other.
 func TestCertificateIsRenewedWithoutARestart(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := testcert.Write(t, dir)

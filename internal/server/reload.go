@@ -25,7 +25,7 @@ type File struct {
 	Name   string
 	Listen string           // replaces server.address if not empty
 	Hangup <-chan os.Signal // a signal triggers a read
-	stamp  string           // of the last read file
+	stamp  string           // state of the file when it was last read
 }
 
 func (f *File) Read() (config.Server, error) {
@@ -37,13 +37,13 @@ func (f *File) Read() (config.Server, error) {
 	return cfg, err
 }
 
-// now identifies the file's state; empty if missing, as while an editor replaces it.
+// now identifies the file's state. It is empty if the file is missing, as while an editor replaces it.
 func (f *File) now() string {
 	info, err := os.Stat(f.Name)
 	if err != nil {
 		return ""
 	}
-	at, _ := info.Sys().(*syscall.Stat_t) // nil except on Linux
+	at, _ := info.Sys().(*syscall.Stat_t) // nil on systems other than Linux
 	if at == nil {
 		at = new(syscall.Stat_t)
 	}
@@ -65,7 +65,7 @@ type InForce struct {
 
 const inForceFile = "configuration.json"
 
-// Text returns the state for users, and what to do; do is empty for nothing.
+// Text describes the state to users, and what to do about it. do is empty if there is nothing to do.
 func (f InForce) Text() (text, do string) {
 	text = fmt.Sprintf("server %d uses %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
 	switch {
@@ -92,7 +92,7 @@ func Running(dataDir string) []InForce {
 
 // Level returns a configured log level.
 func Level(name string) zerolog.Level {
-	l, _ := zerolog.ParseLevel(name) // config refused others
+	l, _ := zerolog.ParseLevel(name) // config has refused unknown names
 	return l
 }
 
@@ -146,7 +146,7 @@ func (s *Server) follow(ctx context.Context, file *File, started config.Server) 
 	}
 }
 
-// reload applies the file's content. After an error the previous content stays.
+// reload applies the file's content. After an error, the previous content stays in force.
 func (f *follower) reload(ctx context.Context, next config.Server) error {
 	ShowInstalled(&next)
 	changed, atStart := []string{}, []string{}
@@ -179,7 +179,7 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 	return nil
 }
 
-// inForce records the configuration in force and ends a lifted pause.
+// inForce records the configuration in force. If policy.paused was lifted, it resumes the stopped threads.
 func (f *follower) inForce(ctx context.Context, paused bool) {
 	f.reported.Paused = f.last.Policy.Paused
 	f.remember()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// edit changes the server's file as editors do: write a new file, then rename.
+// edit changes the server's file as editors do: it writes a new file, then renames it.
 func (r *rig) edit(oldnew ...string) {
 	r.T.Helper()
 	path := filepath.Join(r.Dir, "pawl.yml")
@@ -31,7 +31,7 @@ func (r *rig) reloads(message string, n int) {
 
 const inForceNow, isRefused = "the new configuration is in force", "the new configuration is refused"
 
-// A server applies changes of its file; running attempts keep their configuration. A pause works as a switch.
+// A server applies changes of its file, but running attempts keep their configuration. policy.paused works as a switch.
 func TestReloadWithoutRestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -50,7 +50,7 @@ func TestReloadWithoutRestart(t *testing.T) {
 		t.Error("the log does not say what changed")
 	}
 
-	// A file with an error is refused with line and fix, and nothing changes.
+	// The server refuses a file with an error, names the line and the fix, and changes nothing.
 	r.edit("paused: true", "paused: perhaps")
 	r.reloads(isRefused, 1)
 	refused := r.Status().Servers[0].Refused
@@ -60,9 +60,9 @@ func TestReloadWithoutRestart(t *testing.T) {
 	third := r.Solve("Three", "Please add a line to a.txt.")
 	r.Await("the pause to remain", func() bool { return r.Thread(testrig.ThreadName(third)).Rule == policy.RulePaused })
 
-	// Threads that the pause stopped continue on their own.
+	// Threads that the pause stopped continue without a command.
 	db := r.Database()
-	for guid, hours := range map[string]int{"old": 999, "young": 1} { // without the recent one the clock would seem wrong
+	for guid, hours := range map[string]int{"old": 999, "young": 1} { // without the recent delivery, the clock would seem wrong
 		_, err := db.ExecContext(t.Context(), `INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at)
 			VALUES (?, 'ping', x'7b7d', ?, 'handled', '', 1, 0)`, guid, time.Now().Add(-time.Duration(hours)*time.Hour).UnixMicro())
 		r.Must(err)

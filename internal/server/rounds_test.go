@@ -8,8 +8,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// In each round a bot finds something new, and the work grows. No attempt repeats another, so only the limit on growth
-// stops the rounds.
+// In each round a bot finds something new, and the work grows. No attempt repeats an earlier one, so only the limit on
+// growth stops the rounds.
 func TestReviewsThatNeverConvergeStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

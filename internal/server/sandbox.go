@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// OpenSandbox opens and tests the configured sandbox. program sets up networks inside; empty means the running
-// program.
+// OpenSandbox opens and tests the configured sandbox. program sets up the inside of the sandbox; empty means the
+// running program.
 func OpenSandbox(ctx context.Context, c config.Sandbox, program string) (*sandbox.Sandbox, error) {
 	mode := sandbox.Mode(c.Mode)
 	if c.Mode == config.SandboxPod {
@@ -75,7 +75,7 @@ func ShowInstalled(cfg *config.Server) {
 		})
 	}
 	for _, b := range cfg.Backends {
-		if b.Kind == config.Command { // the operator lists this program's needs
+		if b.Kind == config.Command { // the operator lists the files that this program needs
 			continue
 		}
 		for _, dir := range installed(b.Program()) {

@@ -29,7 +29,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// stopTime limits the wait for steps; Kubernetes kills after 30 s.
+// stopTime limits the wait for running steps. By default, Kubernetes kills a pod after 30 s.
 const stopTime = 25 * time.Second
 
 // Deps holds a server's inputs.
@@ -46,7 +46,7 @@ type Deps struct {
 	Committed func()
 	// Sleep waits for a duration or returns the context's error; nil means a timer.
 	Sleep func(context.Context, time.Duration) error
-	// Started, unless nil, is called once the server is ready, and again after its first look at GitHub.
+	// Started, unless nil, is called once the server is ready, and again after its first search for missed deliveries.
 	Started func()
 	// File is the configuration file to follow; nil follows nothing.
 	File *File
@@ -57,7 +57,7 @@ type Server struct {
 	deps          Deps
 	cfg           config.Server
 	log           zerolog.Logger
-	ready         chan struct{} // closed when it serves
+	ready         chan struct{} // closed when the server serves
 	store         *store.Store
 	queue         *queue.Queue
 	solver        *solver.Solver
@@ -74,7 +74,7 @@ type Server struct {
 	hookRanges    atomic.Pointer[[]netip.Prefix] // nil if unknown
 	leftWork      []thread.ID                    // killed servers' unfinished threads
 	panicked      panicked
-	background    sync.WaitGroup // ends with stop
+	background    sync.WaitGroup // tasks that stop ends
 	stop          context.CancelFunc
 }
 
@@ -110,10 +110,9 @@ func (s *Server) PagesAddress() string { return s.pagesListener.Addr().String() 
 
 func (s *Server) Store() *store.Store { return s.store }
 
-// Config returns the server's configuration.
 func (s *Server) Config() config.Server { return s.cfg }
 
-// View returns a thread's data for comment and page.
+// View returns a thread's data for its comment and page.
 func (s *Server) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 	return s.solver.View(ctx, t)
 }
@@ -178,7 +177,6 @@ func (s *Server) serve(ctx context.Context) error {
 	select {
 	case err = <-served:
 	case err = <-s.store.Fatal():
-		// The database cannot be relied on.
 		s.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():
 		s.log.Info().Dur("drain_ms", s.cfg.HTTP.Drain).Msg("stopping")
@@ -187,10 +185,10 @@ func (s *Server) serve(ctx context.Context) error {
 		drain, end := context.WithTimeout(drain, s.cfg.HTTP.Drain)
 		relayed := make(chan struct{})
 		go func() {
-			_ = s.relayHTTP.Shutdown(drain) // other servers' calls end as their own attempts do
+			_ = s.relayHTTP.Shutdown(drain) // other servers' calls end with their attempts
 			close(relayed)
 		}()
-		_ = s.queue.Drain(drain) // the rest are handed over
+		_ = s.queue.Drain(drain) // the remaining steps are handed over
 		<-relayed
 		end()
 		stop()

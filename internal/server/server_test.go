@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// A server that starts before its database waits for it. If the database rejects it, it ends.
+// A server that starts before its database waits for it. If the database rejects the server, the server ends.
 func TestServerWaitsForItsDatabase(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Start(t)

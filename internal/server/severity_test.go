@@ -26,7 +26,7 @@ func (r *rig) pullToWorkOn() (n int, head string) {
 	return n, head
 }
 
-// policy and solver/attempt test which edits are a loop.
+// The packages policy and solver/attempt test which edits count as a loop.
 func TestLoopIsCutOffAndItsWorkIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

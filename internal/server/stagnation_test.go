@@ -22,7 +22,7 @@ func TestStagnationOverRuns(t *testing.T) {
 	}
 }
 
-// Rephrasing the request changes nothing.
+// Rephrased requests make no difference.
 func TestStagnationDespiteRephrasing(t *testing.T) {
 	t.Parallel()
 	essays(t, "Where is the example? I cannot find any.", "A reader needs to see the rule applied once.",

@@ -21,7 +21,7 @@ import (
 // listener's limit.
 const strangers = 500
 
-// stall connects from its own address and sends only what. It waits until the server or ctx ends the connection.
+// stall connects from the address from and sends only what. It waits until the server or ctx ends the connection.
 func stall(ctx context.Context, from, to, what string) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := dialer.DialContext(ctx, "tcp", to)

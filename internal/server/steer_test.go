@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// steers posts a steer command as a comment and returns once the log has it.
+// steers posts a steer command as a comment, and returns once it is in the thread's log.
 func (r *rig) steers(n int, text string) {
 	r.T.Helper()
 	before := len(r.State(n).Feedback)
@@ -23,7 +23,7 @@ func (r *rig) steers(n int, text string) {
 	r.Await("the command in the log", func() bool { return len(r.State(n).Feedback) == before+1 })
 }
 
-// wantOneSteeredAttempt checks that one attempt solved the issue in the given number of the agent's calls, with one push.
+// wantOneSteeredAttempt checks that one attempt solved the issue with one push and the given number of agent calls.
 func (r *rig) wantOneSteeredAttempt(n, calls int) {
 	r.T.Helper()
 	s, want := r.Ending(n), "one\n"
@@ -297,7 +297,7 @@ func TestTwoSteersWithinASecondAreBothDelivered(t *testing.T) {
 	r.wantSteered(n, policy.Steerer{By: testrig.Writer, Times: 2})
 }
 
-// The agent receives the last version of an edited comment. A deleted comment's text counts, as it does for any request.
+// The agent receives the last version of an edited comment. A deleted comment's text still counts, as for any request.
 func TestEditedSteerReachesTheAgentOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -12,11 +12,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// stormSize is our choice.
+// stormSize is the number of webhooks. Our choice.
 const stormSize = 10_000
 
-// stored sends a webhook again, as GitHub redelivers it, until the server has stored it. On a busy machine the database
-// may answer too late.
+// stored sends a webhook repeatedly, like GitHub's redelivery, until the server has stored it. On a busy machine, the
+// database may respond too late.
 func (r *rig) stored(body []byte, header map[string]string) bool {
 	r.T.Helper()
 	for range 10 {
@@ -27,7 +27,7 @@ func (r *rig) stored(body []byte, header map[string]string) bool {
 	return false
 }
 
-// A reader's remarks arrive as fast as the server accepts them, with a writer's command among them.
+// A reader's remarks arrive as fast as the server accepts them. A writer's command is among them.
 func TestCommandAmongTenThousandEventsIsObeyed(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "ten thousand webhooks")

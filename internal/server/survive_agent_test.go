@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Damage by an agent to its process or the machine ends only its own attempt; the next thread runs normally.
+// Damage by an agent to its process or the machine ends only its own attempt. The next thread runs normally.
 
 func TestKilledAgentIsACrash(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestDetachedProcessesEndWithTheAttempt(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			nap := testrig.Nap(400 + i)
-			// A bomb of three generations: 4 + 16 + 64 processes, each in a session of its own and ignoring SIGTERM.
+			// The bomb has three generations: 4 + 16 + 64 processes. Each has its own session and ignores SIGTERM.
 			r.Agent("", "timeout: 20s") // a busy machine needs seconds to start the bomb
 			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte(`#!/bin/sh
 cat > /dev/null

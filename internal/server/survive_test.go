@@ -68,7 +68,7 @@ func TestGitHubFailuresAreRetriedWithoutDoubling(t *testing.T) {
 	}
 }
 
-// solvedDespite solves an issue with one agent call while GitHub fails once.
+// solvedDespite solves an issue with one agent call despite a fault of GitHub.
 func (r *rig) solvedDespite(fault fakegithub.Fault) {
 	r.T.Helper()
 	r.World.Inject(fault)
@@ -84,7 +84,7 @@ func (r *rig) solvedDespite(fault fakegithub.Fault) {
 	}
 }
 
-// wantStoredWait waits until the only thread stores a wait for GitHub's limit, with its pull request still to be opened.
+// wantStoredWait waits until the only thread has stored a wait for GitHub's limit, before it opens its pull request.
 func (r *rig) wantStoredWait() {
 	r.T.Helper()
 	r.Await("the stored wait", func() bool {
@@ -136,7 +136,7 @@ func TestRunEndsIfItsRepositoryOrThreadIsGone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			// The first attempt makes the pull request, the second is interrupted.
+			// The first attempt opens the pull request, and the second is interrupted.
 			r.Agent("cat > /dev/null\n[ $(wc -l < \"$CTRL/calls\") = 1 ] && { echo two >> a.txt; exit 0; }\n"+testrig.Waiting, "")
 			r.Start()
 			n := r.Solve("A second line", "Please add a second line to a.txt.")
@@ -166,7 +166,7 @@ func TestRunEndsIfItsRepositoryOrThreadIsGone(t *testing.T) {
 	}
 }
 
-// toldUnder wants the result on GitHub under the repository's new name.
+// toldUnder checks that GitHub has the result under the repository's new name.
 func (r *rig) toldUnder(repo string, n int) {
 	r.T.Helper()
 	for _, c := range r.World.CheckRuns(repo) {
@@ -191,7 +191,7 @@ func TestReinstalledAppObeysCommands(t *testing.T) {
 		name      string
 		leave     func(world) error
 		comeBack  func(world) error
-		announced bool // the end was reported
+		announced bool // GitHub announces the end
 	}{
 		{"suspension", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, true},
 		{"suspension whose end is not announced", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, false},

@@ -40,7 +40,7 @@ func (p *panicked) health(now time.Time) (ok bool, text string) {
 	return true, ""
 }
 
-// task runs a background task, which begins again after a panic.
+// task runs a background task, and restarts it after a panic.
 func (s *Server) task(ctx context.Context, name string, do func()) {
 	s.background.Go(func() {
 		panics.Repeat(ctx, do, func(e *panics.Error) {

@@ -36,7 +36,7 @@ func TestAgentReachesOnlyListedHosts(t *testing.T) {
 	}
 }
 
-// The commands fail on the base and on the change because a host is refused.
+// The commands fail on the base and on the change, because the network policy refuses a host.
 func TestKnownFailureNamesTheRefusedHost(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
@@ -54,7 +54,7 @@ func TestKnownFailureNamesTheRefusedHost(t *testing.T) {
 	}
 }
 
-// This is also the control for the other tests: the same agent reaches its target.
+// This test is also the control for the others: the same agent reaches its target.
 func TestOpenNetworkIsInEveryCheckRun(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)

@@ -33,7 +33,7 @@ func TestWebhookIsAnsweredAtOnce(t *testing.T) {
 	r.Start()
 	n := r.Solve("A second line", "Please.")
 	r.Await("the agent", func() bool { return r.Calls() == 1 })
-	// From here on GitHub does not answer.
+	// From here on, GitHub does not respond.
 	r.World.Inject(fakegithub.Fault{Route: "* **", Times: -1, Latency: time.Hour})
 	r.Writes(n, testrig.Writer, "/pawl solve also a third line")
 	r.Must(r.World.WaitDelivered(t.Context()))
@@ -63,7 +63,7 @@ func TestForeignWebhookAddressesAreRefused(t *testing.T) {
 	if got := ping("192.30.252.9"); got != http.StatusOK {
 		t.Errorf("from GitHub: %d, want 200", got)
 	}
-	// The ranges are still known after a start while GitHub is down.
+	// After a start while GitHub is down, the server still knows the ranges.
 	r.Stop(syscall.SIGTERM)
 	r.World.Inject(fakegithub.Fault{Route: "GET /meta", Status: http.StatusServiceUnavailable, Times: -1})
 	r.Start()

@@ -17,8 +17,8 @@ func newRig(t *testing.T, files map[string]string) *rig {
 
 func TestMain(m *testing.M) { testrig.Main(m) }
 
-// paced returns a rig whose clocks jump by a minute, then two, and so on, at each call of later. Otherwise remarks would
-// arrive at a program's pace.
+// paced returns a rig. Each call of later advances its clocks by one more minute than the last. Otherwise, remarks
+// would arrive as fast as a program's.
 func paced(t *testing.T) (r *rig, start, later func()) {
 	t.Helper()
 	r = newRig(t, nil)
