@@ -17,14 +17,14 @@ var (
 	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
 )
 
-// goReader reads go test (also -v and -json), go build and go vet. A test's name is "package Test/sub", or "Test/sub" if
-// the output ends before the package's line. A parent test that fails because of its subtests is listed like them.
+// goReader reads go test (also -v and -json), go build and go vet. A test's name is "package Test/sub", or "Test/sub"
+// if the output ends before the package's line. A parent test that fails because of its subtests is listed, too.
 type goReader struct {
 	*tally // hasCounts means that the output names passed tests
 
 	pending []*goTest // the current package's failed tests; the package's line follows them
 	passing []string  // the current package's passed tests
-	panics  *goTest   // a panic outside tests, or of the running tests
+	panics  *goTest   // a panic outside tests, or in the running tests
 	open    *goTest   // the test that the next lines belong to
 	depth   int       // the indentation of open
 	whole   bool      // open also takes lines without indentation

@@ -37,8 +37,8 @@ type lane struct {
 	reader      *Reader
 }
 
-// Limits of labels. A package without tests prints two lines, so two lines are enough for a label. The other limits bound
-// the memory.
+// Limits of labels. A package without tests prints two lines, so two lines are enough for a label. The other limits
+// restrict the memory used.
 const (
 	minLane      = 2
 	maxLabel     = 120 // bytes
@@ -48,8 +48,8 @@ const (
 	maxLaneDepth = 5    // labels per line, such as job, step, time, container, package
 )
 
-// real reports whether the label is a real one: between its lines there are not more unlabelled lines than labelled ones.
-// A level such as [INFO] is always real, because Maven prints test output without levels.
+// real reports whether the label is real: the unlabelled lines between its lines do not outnumber them. A level such as
+// [INFO] is always real, because Maven prints test output without levels.
 func (l *lane) real() bool { return l.label == levelLabel || l.last-l.first <= l.lines }
 
 func (a *lanes) known(line labelled) bool {

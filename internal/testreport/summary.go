@@ -33,7 +33,7 @@ type total struct {
 	of    string // the part of the tests that is counted; empty for all tests
 }
 
-// strong reports whether the words prove a total of tests.
+// strong reports whether the words prove that the total counts tests.
 func (t total) strong() bool {
 	results := 0
 	for key := range t.n {
@@ -123,8 +123,8 @@ func (t *total) merge(other total) {
 	t.of = cmp.Or(t.of, other.of)
 }
 
-// Limits of totals. Our choice, from the outputs in testdata: there are at most maxNear other lines, such as names of
-// failed tests, between the lines of one total, and at most maxSince other lines before a sum of totals.
+// Limits of totals. Our choice, from the outputs in testdata. At most maxNear other lines, such as names of failed
+// tests, separate the lines of one total. At most maxSince other lines precede a sum of totals.
 const (
 	maxTotalLine = 200 // bytes
 	maxNear      = 3   // non-blank lines
@@ -219,7 +219,7 @@ func (t total) onlyErrors() bool {
 	return errors && len(t.n) == 1
 }
 
-// close ends the open total. A repetition is dropped, and a sum of earlier totals replaces these totals.
+// close ends the open total. It drops a repetition, and replaces earlier totals with their sum.
 func (s *summaries) close() {
 	t := s.open
 	since := s.since
@@ -250,8 +250,8 @@ func (t total) repeats(last total) bool {
 	return true
 }
 
-// sums reports whether a total is the sum of the totals before it. These must be totals of parts, or at least two totals
-// that are at most maxSince lines away.
+// sums reports whether a total is the sum of the totals before it. The totals before it must count parts, or be at
+// least two totals at most maxSince lines away.
 func (t total) sums(before []total, since int) bool {
 	if t.of != "" {
 		return false

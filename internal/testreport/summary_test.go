@@ -59,9 +59,9 @@ func TestOtherProgramsAreNotTests(t *testing.T) {
 	}
 }
 
-// Outputs from public issues, before and after a change that was called verified although no test ran or a test failed:
-// swift test (BasedHardware/omi#11441), Minitest (ruby/rake#167), turbo (vercel/turborepo#5298), Vitest
-// (InsForge/insforge-mcp#100).
+// The outputs come from public issues, before and after a change. Each change was called verified, although no test ran
+// or a test failed: swift test (BasedHardware/omi#11441), Minitest (ruby/rake#167), turbo (vercel/turborepo#5298),
+// Vitest (InsForge/insforge-mcp#100).
 func TestReportedOutputsAreCounted(t *testing.T) {
 	for _, tc := range []struct {
 		file           string

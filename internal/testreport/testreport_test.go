@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// recordings are outputs of real test runners. For runners that could not run here, they are written from the runner's
+// recordings returns outputs of real test runners. If a runner could not run here, the output follows its
 // documentation; see testdata/README.md.
 func recordings(t testing.TB) map[string]string {
 	t.Helper()

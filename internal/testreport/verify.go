@@ -112,7 +112,7 @@ func Count(v *policy.Verified, all ...Report) {
 	}
 }
 
-// Limits of the entries that are looked at in the work tree, and of the report files that are read.
+// Limits of the entries to examine in the work tree, and of the report files to read.
 const (
 	maxReportEntries = 100_000
 	maxReports       = 200
@@ -148,8 +148,8 @@ type stamp struct {
 	size int64
 }
 
-// stamps returns the time and size of a folder's report files. It omits unreadable files; without a report the exit code
-// decides.
+// stamps returns the time and size of a folder's report files. It omits unreadable files: without a report, the exit
+// code decides.
 func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	found := map[string]stamp{}
 	root, err := os.OpenRoot(dir)

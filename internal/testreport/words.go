@@ -18,7 +18,7 @@ const (
 	groupOther // files, suites, steps
 )
 
-// word is a word's meaning in a total. Words with equal keys are the same count.
+// word is a word's meaning in a total. Words with equal keys count the same thing.
 type word struct {
 	key     string
 	group   int
