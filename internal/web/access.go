@@ -34,7 +34,7 @@ func who(r *http.Request) User {
 	return p
 }
 
-// Cache time and size of GitHub's answers about permissions.
+// Lifetime and size of the cache of GitHub's answers about permissions.
 const (
 	permissionTime = time.Minute
 	maxPermissions = 10_000
@@ -69,7 +69,7 @@ func (p *pages) mayRead(ctx context.Context, by User, repo string) (bool, error)
 	return level != "none", nil
 }
 
-// may reports whether a user's permission for a repository is enough. Unlike mayRead it asks GitHub each time.
+// may reports whether a user's permission for a repository is enough. Unlike mayRead, it asks GitHub each time.
 func (p *pages) may(ctx context.Context, by User, repo string, enough func(permission string) bool) (bool, error) {
 	if by.Operator || by.Login == "" {
 		return by.Operator, nil

@@ -33,7 +33,7 @@ func TestAlertsFire(t *testing.T) {
 	promtool(t, deploy+"prometheus", "test", "rules", "alerts_test.yml")
 }
 
-// TestEveryAlertIsTestedAndHasARunbook wants, for each alert, a test that fires it and the heading that its link names.
+// TestEveryAlertIsTestedAndHasARunbook checks that a test fires each alert, and that its link leads to a heading.
 func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
 	var rules struct {
 		Groups []struct {
@@ -124,7 +124,7 @@ func TestDashboardQueriesAreValid(t *testing.T) {
 	promtool(t, dir, "check", "rules", "--lint=none", "rules.yml")
 }
 
-// exported lists all metric names found in the sources: Gather omits a vector without values.
+// exported lists the metric names in the sources, because Gather omits vectors without values.
 func exported(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../*/*.go")

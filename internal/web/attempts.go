@@ -65,7 +65,7 @@ const (
 	maxReason = 300
 )
 
-// words returns the template functions. Foreign text passes one that cleans and cuts it, unless it was cleaned before.
+// words returns the template functions. Foreign text passes through one that cleans and cuts it, unless clean already.
 func words() template.FuncMap {
 	return template.FuncMap{
 		"line":   func(s any, most int) string { return render.Line(fmt.Sprint(s), most) },
@@ -113,7 +113,7 @@ func words() template.FuncMap {
 	}
 }
 
-// nested adds the page, or the relative address of the first page, to a part's data.
+// nested is a part's data, with the page's data or the relative address of the first page.
 type nested struct{ Home, Lines any }
 
 func under(home, lines any) nested { return nested{home, lines} }
@@ -139,7 +139,7 @@ func newest[T any](all []T, most int) (shown []T, earlier int) {
 // moment shows a time: short text, and the full time on hover.
 type moment struct{ Text, Full, ISO string }
 
-// ago shows a past time, or nothing for zero.
+// ago shows a past time, or nothing for the zero time.
 func ago(now, t time.Time) moment {
 	if d := now.Sub(t); d >= time.Second {
 		return at(t, render.Span(d)+" ago")
@@ -147,7 +147,7 @@ func ago(now, t time.Time) moment {
 	return at(t, "now")
 }
 
-// until shows a future time, or nothing for zero.
+// until shows a future time, or nothing for the zero time.
 func until(now, t time.Time) moment { return at(t, render.Left(now, t)) }
 
 // logged shows a time to the second, with its date unless today.

@@ -112,7 +112,7 @@ func (p *pages) addButtons(to handlers) {
 				p.unavailable(w, r, err)
 			case enough == nil:
 				redirect(w, http.StatusSeeOther, p.Access.base.Path+"/accounts")
-			default: // threads
+			default: // buttons of threads
 				redirect(w, http.StatusSeeOther, p.Access.base.Path+path.Dir(r.URL.EscapedPath()))
 			}
 		})

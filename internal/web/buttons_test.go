@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pressed submits a button like a browser.
+// pressed submits a button as a browser does.
 func (s *site) pressed(path string) (*http.Response, string) {
 	s.t.Helper()
 	r := s.request(http.MethodPost, s.url+path)

@@ -22,7 +22,7 @@ func within(nets []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// behind replaces a trusted proxy's address by the last address in X-Forwarded-For that is not a trusted proxy.
+// behind replaces a trusted proxy's address with the last address in X-Forwarded-For that is not a trusted proxy.
 // Clients can forge earlier addresses.
 func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 	if len(proxies) == 0 {

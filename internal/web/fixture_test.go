@@ -35,13 +35,13 @@ type site struct {
 	counters *web.Counters
 	log      *bytes.Buffer
 	data     string       // the data directory
-	running  thread.Lease // busy's
+	running  thread.Lease // the lease that busy holds
 
 	mu    sync.Mutex
-	clock time.Time // the store's, for appended events
+	clock time.Time // the store's time when it appends events
 }
 
-// open serves an empty database; change may replace parts.
+// open serves the pages of an empty database. change may replace options.
 func open(t *testing.T, change func(*web.Options)) *site {
 	t.Helper()
 	s := &site{t: t, clock: now, counters: web.NewCounters(), log: &bytes.Buffer{}}
@@ -94,7 +94,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 	return s
 }
 
-// asOperator signs in by a link and returns the cookie.
+// asOperator signs in with a link and returns the cookie.
 func (s *site) asOperator() *http.Cookie {
 	s.t.Helper()
 	secret, err := web.NewLink(s.t.Context(), s.store)
@@ -128,7 +128,7 @@ func (s *site) happened(issue string, at time.Time, kind thread.Kind, data any) 
 	s.mu.Unlock()
 }
 
-// reading stores a usage window of an account.
+// reading stores an account's usage window.
 func (s *site) reading(account string, w policy.Window) {
 	s.t.Helper()
 	if err := s.store.PutReading(s.t.Context(), thread.Reading{Account: account, Windows: []policy.Window{w}}); err != nil {

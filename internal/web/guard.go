@@ -45,8 +45,8 @@ func (a Access) operator(login string) bool {
 	return slices.ContainsFunc(a.Operators, func(o string) bool { return strings.EqualFold(o, login) })
 }
 
-// ownHost reports whether a request names this site as its host. Foreign pages can point names here (DNS rebinding),
-// but not IP addresses.
+// ownHost reports whether a request names this site as its host. Foreign pages can point their host names at this
+// server (DNS rebinding), but not IP addresses.
 func (a Access) ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

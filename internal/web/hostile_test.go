@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// evil tries to break out of every context.
+// evil tries to break out of every HTML context.
 const evil = "\"'><script>alert(1)</script><img src=x onerror=alert(1)></pre></title></style>{{.}}<!-- \x1b[31mred\x1b[0m \u202eevil\u202c \u200b\x00\u3164\ufe0f javascript:alert(1)"
 
 func (s *site) attacked(issue string) {

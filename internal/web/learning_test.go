@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// learnt returns a learning report of four backends and seven sources.
+// learnt returns a learning report with four backends and seven sources.
 func learnt(context.Context) (solver.LearningReport, error) {
 	arm := func(name string, good, bad float64, n int) learning.Arm {
 		return learning.Arm{Option: policy.Option{Backend: name, Model: name + "-1"}, Posterior: learning.Posterior{Mean: (1 + good) / (2 + good + bad), Weight: 2 + good + bad, N: n}, Rewards: n,
@@ -49,7 +49,7 @@ func learnt(context.Context) (solver.LearningReport, error) {
 	return s, nil
 }
 
-// Source health matters only with a choice of backends.
+// The health of sources matters only if there is a choice of backends.
 func TestOneBackendShowsNoSignals(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = func(ctx context.Context) (solver.LearningReport, error) {

@@ -83,7 +83,7 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 		Next:     local(r.URL.Query().Get("next")),
 		Until:    p.Now().Add(loginTime),
 	}
-	// Lax, because GitHub's redirect must send the cookie.
+	// Lax, because the browser must send the cookie after GitHub's redirect.
 	cookie, err := p.cookie(loginCookie, l, loginTime, http.SameSiteLaxMode)
 	if err != nil {
 		p.signIn(w, r, http.StatusBadRequest, "/", "The address to go back to is too long.")
@@ -187,7 +187,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, user User, next st
 	}
 	p.Log.Info().Str("by", user.Name()).Msg("a user signed in")
 	http.SetCookie(w, cookie)
-	// After a redirect from GitHub the browser would not send the new cookie. A redirect by this page does.
+	// After a redirect from GitHub, the browser would not send the new cookie. After a redirect by this page, it does.
 	p.lead(w, r, http.StatusOK, way{
 		Title: "Signed in",
 		Text:  "You are signed in as " + user.Name() + ".",

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// withGitHub adds a login whose code is the user's login. c is the pages' clock.
+// withGitHub adds sign-in with GitHub. The OAuth code is the user's login name. c is the pages' clock.
 func withGitHub(t *testing.T, c *time.Time, levels map[string]string) func(*web.Options) {
 	t.Helper()
 	token := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func TestUsersSeeOnlyReadableRepositories(t *testing.T) {
 	}
 	hidden := []string{"/threads/acme/widgets/404", "/threads/acme/none/7", "/threads/acme/none/7/live", "/threads/acme/widgets/7/attempts/1/log", "/threads/acme/widgets/7/attempts/1/raw"}
 	delete(levels, "bob acme/widgets")
-	s.page("/threads/acme/widgets/7") // GitHub's answer is reused for a minute
+	s.page("/threads/acme/widgets/7") // the pages reuse GitHub's answer for a minute
 	clock = clock.Add(time.Minute)
 	_, none := s.get("/threads/acme/none/7")
 	for _, path := range append(hidden, "/threads/acme/widgets/7") {
@@ -103,7 +103,7 @@ func TestUsersSeeOnlyReadableRepositories(t *testing.T) {
 	if page := s.page("/"); strings.Contains(page, "acme") {
 		t.Errorf("a user who lost access sees:\n%s", page)
 	}
-	s.signs("ada", "/") // an operator; the case of the login does not matter
+	s.signs("ada", "/") // an operator; logins are case-insensitive
 	for _, path := range []string{"/threads/acme/widgets/7", "/metrics"} {
 		s.page(path)
 	}
@@ -155,7 +155,7 @@ func TestSignedOutUserMustSignInAgain(t *testing.T) {
 	if got := at(again); got != http.StatusUnauthorized {
 		t.Errorf("signed out once more: %d", got)
 	}
-	// The oldest entries are merged: every older session must sign in again.
+	// The oldest entries are dropped, so every user with an older session must sign in again.
 	again = signs("bob")
 	for user := range int64(1000) {
 		out(1000 + user)
@@ -207,7 +207,7 @@ func TestLivePageEndsAtSignOut(t *testing.T) {
 	if err := web.SignOut(t.Context(), s.store, 3); err != nil {
 		t.Fatal(err)
 	}
-	if events, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(events), "id: ") { // it would continue for 10 minutes
+	if events, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(events), "id: ") { // the response would continue for 10 minutes
 		t.Errorf("%q, %v", events, err)
 	}
 }
@@ -301,7 +301,7 @@ func TestForgedSessionsAreRefused(t *testing.T) {
 	}
 }
 
-// A chat's preview fetches links; only the button uses a link up.
+// A chat's preview fetches links. Only the button uses up a link.
 func TestLoginLinkWorksOnce(t *testing.T) {
 	s := open(t, nil)
 	s.solved()

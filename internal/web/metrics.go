@@ -202,8 +202,8 @@ func (s *scrape) backends(ctx context.Context, to numbers) error {
 	return nil
 }
 
-// Counters counts this process's work and is safe for concurrent use. Labels come from the configuration or Pawl,
-// which bounds the series.
+// Counters counts this process's work and is safe for concurrent use. Labels come from the configuration or Pawl, which
+// limits the number of series.
 type Counters struct {
 	registry                                                                    *prometheus.Registry
 	webhooks, attempts, decisions, tokens, estimated, cost, turns, calls, rungs *prometheus.CounterVec

@@ -29,7 +29,7 @@ func start(n int, backend, account string, rule policy.Rule) thread.Started {
 
 func cost(v float64) *float64 { return &v }
 
-// solved is an issue whose second attempt succeeds, with all kinds of remarks.
+// solved adds an issue whose second attempt succeeds, with all kinds of remarks.
 func (s *site) solved() {
 	const it = "acme/widgets#7"
 	at := now.Add(-3 * time.Hour)
@@ -68,7 +68,7 @@ func (s *site) solved() {
 		remark(policy.FromComment, "ci[bot]", "", "ci[bot] is a bot that is not in allowed_bots", "Coverage went down, see #12"))
 }
 
-// looping is a pull request whose backend is in cooldown after a severe edit loop.
+// looping adds a pull request whose backend is in cooldown after a severe edit loop.
 func (s *site) looping() {
 	const it = "acme/widgets#9"
 	at, end := now.Add(-50*time.Minute), now.Add(-48*time.Minute)
@@ -89,7 +89,7 @@ func (s *site) looping() {
 		}}}}})
 }
 
-// limited is an issue that three consecutive usage limits stopped.
+// limited adds an issue that three consecutive usage limits stopped.
 func (s *site) limited() {
 	const it = "acme/gadgets#41"
 	at := now.Add(-26 * time.Hour)
@@ -117,7 +117,7 @@ func (s *site) limited() {
 		}}}}})
 }
 
-// escalating is an issue whose second attempt continued a session and failed again.
+// escalating adds an issue whose second attempt continued a session and failed again.
 func (s *site) escalating() {
 	const it = "acme/gears#12"
 	at := now.Add(-20 * time.Minute)
@@ -159,7 +159,7 @@ func (s *site) busy() {
 	}
 }
 
-// deliveries stores two webhooks; one is unreadable.
+// deliveries stores two webhooks.
 func (s *site) deliveries() {
 	for _, guid := range []string{"a", "b"} {
 		if _, err := s.store.Receive(s.t.Context(), thread.Delivery{GUID: guid, Event: "issues", Payload: []byte("{}"), ReceivedAt: now}); err != nil {
@@ -192,7 +192,7 @@ func (s *site) printed(lines ...string) {
 	}
 }
 
-// messageLine and calls are lines of Codex.
+// messageLine and calls return lines of Codex's output.
 func messageLine(words string) string {
 	quoted, _ := json.Marshal(words)
 	return fmt.Sprintf(`{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":%s}}`, quoted)

@@ -173,7 +173,7 @@ func TestRequestWaitsUntilItsClientLeaves(t *testing.T) {
 	<-inside
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	ask(gone) // returns although no client disconnects
+	ask(gone) // returns without a slot, because its client has left
 	go func() { ask(t.Context()); close(second) }()
 	leave <- struct{}{}
 	<-first

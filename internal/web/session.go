@@ -27,7 +27,7 @@ const (
 type session struct {
 	User
 	Until time.Time `json:"until"`
-	// Knows is signedOut.Last at the start: earlier sign-outs do not end the session.
+	// Knows is signedOut.Last at the session's start: earlier sign-outs do not end the session.
 	Knows int64 `json:"knows,omitempty"`
 }
 
@@ -143,7 +143,7 @@ func SignOut(ctx context.Context, s *store.Store, user int64) error {
 	})
 }
 
-// damagedAt is above the number of every earlier sign-out.
+// damagedAt exceeds the number of every earlier sign-out.
 const damagedAt = 1 << 40
 
 // readSignedOut ends all sessions if the list is damaged.
@@ -166,7 +166,7 @@ func (p *pages) signedOut(ctx context.Context) (signedOut, error) {
 
 const linksKey = "login links"
 
-// NewLink returns the secret of a link that makes one browser an operator, once, within LinkTime. Only a hash is
+// NewLink returns the secret of a link that signs one browser in as an operator, once, within LinkTime. Only a hash is
 // stored.
 func NewLink(ctx context.Context, s *store.Store) (secret string, err error) {
 	secret = rand.Text()
@@ -199,7 +199,7 @@ func useLinks(ctx context.Context, s *store.Store, f func(now time.Time, links m
 	err = s.UpdateShared(ctx, linksKey, func(now time.Time, old []byte) []byte {
 		var links map[string]time.Time
 		if json.Unmarshal(old, &links) != nil || links == nil {
-			links = map[string]time.Time{} // foreign data counts as no links
+			links = map[string]time.Time{} // unreadable data counts as no links
 		}
 		maps.DeleteFunc(links, func(_ string, until time.Time) bool { return !now.Before(until) })
 		if changed = f(now, links); !changed {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// steered submits a running attempt's form like a browser on a page of an origin.
+// steered submits a running attempt's form, as a browser does on a page of origin.
 func (s *site) steered(origin, path, text string) (*http.Response, string) {
 	s.t.Helper()
 	r := s.request(http.MethodPost, s.url+path+"/steer")
@@ -90,7 +90,7 @@ func TestFieldSteersTheRunningAttempt(t *testing.T) {
 	if got := strings.Join(texts, "|"); got != want || len(state.Feedback) != before+3 || state.Stopped != "" {
 		t.Errorf("the agent gets %q, want %q; stopped: %q", got, want, state.Stopped)
 	}
-	// The form was open when its attempt ended.
+	// The form was still open when its attempt ended.
 	if answer, _ := s.steered(s.url, idle, "later"); answer.StatusCode != http.StatusSeeOther {
 		t.Errorf("without a running attempt: %s", answer.Status)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Limits of a thread's page, newest first.
+// Limits of a thread's page, which shows the newest first.
 const (
 	maxItems   = 300
 	maxEvents  = 200
@@ -56,7 +56,7 @@ func threadOf(r *http.Request) (thread.ID, error) {
 	return thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
 }
 
-// readable returns a request's thread if the user may see it; otherwise it has answered.
+// readable returns a request's thread if the user may see it; otherwise, it has answered the request.
 func (p *pages) readable(w http.ResponseWriter, r *http.Request) (t thread.ID, ok bool) {
 	t, err := threadOf(r)
 	if err == nil {
@@ -166,7 +166,7 @@ func verdicts(f checkrun.View) []verdict {
 }
 
 // shown lists each event kind's fields for operators: the name and, if different, JSON paths; the first match counts.
-// Prompts, descriptions, transcripts and configuration are left out. Newer versions' kinds show none.
+// Prompts, descriptions, transcripts and configuration are left out. Kinds from newer versions show no fields.
 var shown = map[thread.Kind]string{
 	thread.KindFeedback:     remark,
 	thread.KindIgnored:      remark,

@@ -86,7 +86,7 @@ func states() []checkrun.State {
 	}
 }
 
-// indexed caches what a search needs of a thread. It is stale once the thread's log has grown past seq.
+// indexed caches a thread's data that a search needs. It is stale once the thread's log has grown past seq.
 type indexed struct {
 	seq   int64
 	title string
@@ -125,7 +125,7 @@ func (p *pages) matches(ctx context.Context, s search, row thread.ThreadRow) (bo
 	return (named || strings.Contains(strings.ToLower(known.title), words)) && (s.State == "" || known.state == s.State), err
 }
 
-// findThreads searches threads, last changed first, until the page is full.
+// findThreads searches threads, last changed first. It stops when the page is full, unless countsAll.
 func (p *pages) findThreads(ctx context.Context, r *http.Request) (any, error) {
 	by := who(r)
 	data := threadsData{frame: p.frame(r, "Threads", "./"), Query: readSearch(r.URL.Query()), States: states()}
@@ -344,7 +344,7 @@ func href(t thread.ID) string {
 	return "threads/" + url.PathEscape(t.Owner) + "/" + url.PathEscape(t.Name) + "/" + strconv.Itoa(t.Number)
 }
 
-// count is a number at the top. Bad marks numbers that need an operator's attention.
+// count is a number at the top of a page. Bad marks numbers that need an operator's attention.
 type count struct {
 	Name, Value, Note string
 	Bad               bool

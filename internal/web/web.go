@@ -48,7 +48,7 @@ type Options struct {
 	// Hook handles every request to the webhook address.
 	Hook  http.Handler
 	Store *store.Store
-	// View returns a thread's fold as in the check runs.
+	// View returns a thread's data as shown in the check runs.
 	View     func(ctx context.Context, t thread.ID) (checkrun.View, error)
 	GitHub   []prometheus.Collector // metrics of GitHub requests
 	Details  []Detail
@@ -258,7 +258,7 @@ func source(s string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// frame surrounds every page. Home is a relative address of the first page, so that a proxy may add a path.
+// frame is the data around every page. Home is a relative address of the first page, so that a proxy may add a path.
 type frame struct {
 	Title    string
 	Home     string
@@ -322,7 +322,7 @@ type way struct {
 func (p *pages) lead(w http.ResponseWriter, r *http.Request, status int, to way) {
 	home := "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
 	f := p.frame(r, to.Title, home)
-	f.Now, f.Go = time.Time{}, to.Go // no time, so that equal answers match
+	f.Now, f.Go = time.Time{}, to.Go // no time, so that equal messages give identical pages
 	p.render(w, status, "message.html", struct {
 		frame
 		Text, SignIn, Button string
