@@ -8,7 +8,7 @@ import (
 )
 
 // Added calls see with each line that a change adds, and the line's path and 1-based number. Binary files count as
-// text. If paths are given, Added reads only these.
+// text. If paths are given, it reads only those files.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
 	d := patchReader{see: see}
 	err := w.eachUpTo(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, '\n', d.line)

@@ -81,7 +81,7 @@ func settings() [][2]string {
 		{"core.ignoreCase", "false"}, {"core.quotePath", "false"}, {"core.untrackedCache", "false"}, {"core.splitIndex", "false"},
 		// Refuse names that other systems read as .git.
 		{"core.protectHFS", "true"}, {"core.protectNTFS", "true"},
-		// Objects must never be collected while an attempt borrows them.
+		// Objects must never be garbage-collected while an attempt borrows them.
 		{"gc.auto", "0"}, {"maintenance.auto", "false"},
 		{"submodule.recurse", "false"}, {"fetch.recurseSubmodules", "false"}, {"push.recurseSubmodules", "no"},
 		{"checkout.workers", "0"}, // one worker per core, for speed
@@ -93,13 +93,15 @@ func settings() [][2]string {
 	for _, fault := range harmless {
 		s = append(s, [2]string{"fetch.fsck." + fault, "ignore"}, [2]string{"fsck." + fault, "ignore"})
 	}
-	// git knows largePathname since 2.44. An older git fetch only warns about it, but an older git fsck would not start.
+	// git has known largePathname since 2.44. An older git fetch only warns about it, but an older git fsck would not
+	// start.
 	return append(s, [2]string{"fetch.fsck.largePathname", "ignore"})
 }
 
 // harmless lists faults of old commits and trees that GitHub accepts and git reads without risk, by their names in
-// git-fsck(1). Even with these ignored, git never checks out paths such as .git/hooks. Two kinds remain refused: other
-// faults of .gitmodules and .gitattributes, from which git reads addresses and sizes, and objects that git cannot read.
+// git-fsck(1). Even if it ignores these faults, git never checks out paths such as .git/hooks. Two kinds remain
+// refused: other faults of .gitmodules and .gitattributes, from which git reads addresses and sizes, and objects that
+// git cannot read.
 var harmless = []string{
 	"badDate", "badDateOverflow", "badEmail", "badFilemode", "badName", "badTagName", "badTimezone", "duplicateEntries", "emptyName", "extraHeaderEntry",
 	"fullPathname", "gitmodulesParse", "hasDot", "hasDotdot", "hasDotgit", "missingAuthor", "missingCommitter", "missingEmail",
@@ -108,7 +110,7 @@ var harmless = []string{
 }
 
 // environment returns git's whole environment. It excludes prompts and the machine's and the user's configuration. It
-// sets the language to English, and passes on settings of proxies and certificates.
+// sets the language to English, and passes on proxy and certificate settings.
 func environment(exe string) []string {
 	env := []string{
 		"PATH=" + filepath.Dir(exe) + ":/usr/local/bin:/usr/bin:/bin",
@@ -318,7 +320,7 @@ func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cau
 	return e
 }
 
-// phrases maps messages of git (with LC_ALL=C), libcurl and GitHub to kinds of errors. The first match counts.
+// phrases maps messages of git (with LC_ALL=C), libcurl and GitHub to kinds of errors. The first match wins.
 var phrases = []struct {
 	kind  error
 	texts []string

@@ -77,7 +77,7 @@ func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) 
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-// LastSubjects returns the first lines of the last non-merge commits, newest first.
+// LastSubjects returns the first lines of the last non-merge commits up to commit, newest first.
 func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--no-merges", "--format=%s", fmt.Sprintf("--max-count=%d", most)}
 	out, err := c.run(ctx, command{args: args, ids: []string{commit}})
@@ -179,8 +179,8 @@ type change struct {
 	oldID, newID string // object ids; zeros for none
 }
 
-// maxChanges limits the files of a change. With 200,000 small new files on two cores, Snapshot took 17 s, and the other
-// steps at an attempt's end took as long again.
+// maxChanges limits the number of files in a change. With 200,000 small new files on two cores, Snapshot took 17 s, and
+// the other steps at an attempt's end took as long again.
 const maxChanges = 200_000
 
 type differences struct {

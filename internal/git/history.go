@@ -45,7 +45,7 @@ func (h history) has(commit string) bool {
 	return slices.ContainsFunc(h.commits, func(a ancestor) bool { return a.id == commit })
 }
 
-// history returns what a checkout of a commit gets. from is the commit where the branch began, or empty.
+// history returns the history that a checkout of a commit gets. from is the commit where the branch began, or empty.
 func (w *Workspace) history(ctx context.Context, commit, from string) (h history, err error) {
 	bytes, err := w.cache.packed()
 	if err != nil {

@@ -205,7 +205,7 @@ func TestBorrowedCacheIsNotReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := c.Reopen(t.Context(), spec) // stands in for a second process that borrows
+	again, err := c.Reopen(t.Context(), spec) // stands in for a second process that borrows the cache
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// inTheWay replaces a file or folder of a cache, or blocks the path of one that git would create.
+// inTheWay lists ways to replace a file or folder of a cache, or to block the path of one that git would create.
 var inTheWay = map[string]func(path string) error{
 	"a file":          func(path string) error { return os.WriteFile(path, []byte("noise\n"), 0o600) },
 	"an empty file":   func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -25,7 +25,7 @@ var inTheWay = map[string]func(path string) error{
 	"a dangling link": func(path string) error { return os.Symlink("/nowhere/at/all", path) },
 }
 
-// unmade lists names that git uses in a repository and that a new cache lacks.
+// unmade lists names that git uses in a repository, but that a new cache lacks.
 var unmade = []string{
 	"logs", "packed-refs", "shallow", "FETCH_HEAD", "ORIG_HEAD", "config.worktree", "worktrees", "modules", "commondir", "hooks", "reftable", "branches", "remotes", "index", ".git",
 	"gc.pid", "HEAD.lock", "config.lock", "shallow.lock", "packed-refs.lock", "info/grafts", "objects/12", "objects/info/alternates", "objects/info/commit-graph",

@@ -100,7 +100,7 @@ func (w *Workspace) Without(ctx context.Context, tree, base string, protected fu
 	return restored, paths, err
 }
 
-// With returns tree with contents, by path, as regular files.
+// With returns a copy of tree in which contents, by path, replaces or adds regular files.
 func (w *Workspace) With(ctx context.Context, tree string, contents map[string][]byte) (string, error) {
 	var entries strings.Builder
 	for path, content := range contents {

@@ -33,7 +33,7 @@ func (r *Remote) basic() string {
 	return base64.StdEncoding.EncodeToString([]byte("x-access-token:" + r.Token))
 }
 
-// check refuses addresses that git would read differently. It returns nil for a local path.
+// check refuses addresses that git would interpret differently than Pawl. It returns nil for a local path.
 func (r *Remote) check() (*url.URL, error) {
 	if strings.ContainsAny(r.URL, "\x00\r\n") || strings.ContainsAny(r.Token, "\x00\r\n\"\\") {
 		return nil, fmt.Errorf("remote with control characters: %w", ErrInvalid)
@@ -51,7 +51,7 @@ func (r *Remote) check() (*url.URL, error) {
 	return u, nil
 }
 
-// isWeb reports whether git may talk to an address's server.
+// isWeb reports whether git may contact an address's server.
 func isWeb(u *url.URL) bool {
 	switch u.Scheme {
 	case "https", "http":
@@ -269,8 +269,8 @@ func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string)
 	return fmt.Errorf("push to %s: %w", name, err)
 }
 
-// rejection classifies a refused reference; nil if it was not refused. "[rejected]" is git's decision. "[remote
-// rejected]" is the server's: the branch just moved, a rule forbids the push, or the server has a problem.
+// rejection returns the kind of a refused push, or nil if the push was not refused. "[rejected]" is git's decision.
+// "[remote rejected]" is the server's: the branch just moved, a rule forbids the push, or the server has a problem.
 func rejection(why string) error {
 	if strings.HasPrefix(why, "[rejected]") {
 		return ErrRejected

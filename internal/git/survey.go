@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// Limits of the survey. They exceed any real project, and keep the walk to seconds.
+// Limits of the survey. They exceed the size of any real project, and limit the walk to seconds.
 const (
 	maxEntries = 2_000_000 // files and directories, including ignored ones
 	maxDepth   = 200       // nested directories
@@ -23,7 +23,7 @@ const (
 )
 
 // survey walks the work tree below the directory name, which is open as dir, before git does. It refuses pipes and
-// other special files where git would read them as rules or in a nested repository, and hang. It reports files that git
+// other special files if git would read them and hang: as rules, or in a nested repository. It reports files that git
 // would skip silently.
 func (s *sorter) survey(ctx context.Context, dir *os.Root, name string, depth int) error {
 	if depth > maxDepth {
@@ -95,7 +95,7 @@ func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
 	return nil
 }
 
-// attributesFile is the name of files with attributes of paths.
+// attributesFile is the name of git's attributes files.
 const attributesFile = ".gitattributes"
 
 func isRules(name string) bool {
@@ -162,7 +162,7 @@ func looksLikeDotGit(name string) bool {
 	return false
 }
 
-// looksLikeRules reports whether git itself would read this name; git refuses a link there (verify_path in
+// looksLikeRules reports whether git itself would read a file of this name; git refuses such a link (verify_path in
 // read-cache.c).
 func looksLikeRules(name string) bool {
 	folded := fold(name)

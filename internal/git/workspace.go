@@ -204,7 +204,7 @@ func writeRef(gitDir, ref, commit string) error {
 const keptRef = "refs/pawl/kept"
 
 // Commit commits a tree of this checkout and copies the commit into the cache, where it outlives the checkout and can
-// be pushed. Nothing else of the checkout reaches the cache. If git's checks refuse an object, as GitHub's would,
+// be pushed. Nothing else from the checkout reaches the cache. If git's checks refuse an object, as GitHub's would,
 // Commit returns ErrUnsafe.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	sha, err := w.program.Commit(ctx, s)
@@ -252,7 +252,7 @@ func (w *Workspace) Leave() {
 // Close removes the checkout, including read-only directories.
 func (w *Workspace) Close() error {
 	w.Leave()
-	// Remove the git directory first: if a kill comes in between, the checkout does not count as complete.
+	// Remove the git directory first: if Pawl is killed in between, the checkout does not count as complete.
 	if err := errors.Join(Remove(w.gitDir), Remove(w.root)); err != nil {
 		return fmt.Errorf("remove the checkout: %w", err)
 	}

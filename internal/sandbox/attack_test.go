@@ -276,7 +276,7 @@ func TestProgramsCannotReadThePawlUsersKeyring(t *testing.T) {
 	}
 }
 
-// A child of the agent traces bubblewrap's process. Without the protections the sandbox would then outlive the agent.
+// A child of the agent traces bubblewrap's process. Without the protections, the sandbox would then outlive the agent.
 func TestStoppedSandboxInitStillEnds(t *testing.T) {
 	s := walled(t)
 	self, err := os.Executable()

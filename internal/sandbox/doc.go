@@ -11,8 +11,8 @@
 // sufficiently new libraries.
 //
 // Mode None starts ordinary processes of the same user, for trusted agents or in a pod. The environment gets one more
-// variable (Marker). Pawl ends the descendants and the processes with the marker. It misses a process that cleared its
-// environment, left its session and outlived its parents, unless a control group limits it (Limit).
+// variable (Marker). Pawl ends the program's descendants and all processes with the marker. It misses a process that
+// cleared its environment, left its session and outlived its parents, unless a control group limits it (Limit).
 //
 //	sandbox.go modes and specs; remedies for setup errors
 //	bwrap.go   visible files of the host

@@ -116,7 +116,7 @@ func Ceiling(file string) (lowest int64) {
 	return lowest
 }
 
-// moveInto moves this process into a child group of dir and enables limits there.
+// moveInto moves this process into a child group of dir and enables limits for child groups.
 func moveInto(dir string) error {
 	leaf := filepath.Join(dir, ownGroup)
 	err := os.Mkdir(leaf, 0o755)
@@ -135,7 +135,7 @@ func moveInto(dir string) error {
 	return err
 }
 
-// removeLeft removes the groups that ended Pawl processes left behind.
+// removeLeft removes the groups of Pawl processes that have ended.
 func removeLeft(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "pawl-[0-9]*")) // constant, well-formed pattern
 	for _, group := range left {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// walled returns a sandbox whose programs can have their own networks. This test binary makes the listeners inside.
+// walled returns a sandbox whose programs can have their own networks. This test binary creates the listeners inside.
 func walled(t *testing.T) *Sandbox {
 	t.Helper()
 	s := in(t, Auto)
@@ -129,8 +129,8 @@ interfaces: ['lo']`
 	if got := shell(t, s, spec); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// As a control, the same program without its own network reaches the host's. Landlock also closes abstract sockets, so
-	// this sandbox has no Landlock.
+	// As a control, the same program without its own network reaches the host's network. Landlock also closes abstract
+	// sockets, so this sandbox has no Landlock.
 	spec = script(t, text)
 	got := shell(t, in(t, Auto), spec)
 	for _, line := range []string{"host: the host", "host, IPv6: the host", "abstract: open", "first: closed"} {

@@ -53,7 +53,7 @@ type Process struct {
 	err    error
 }
 
-// Stdout returns the program's standard output, which ends with its last writer. Call it once.
+// Stdout returns the program's standard output, which ends when its last writer ends. Call it once.
 func (p *Process) Stdout() io.Reader { return &output{f: p.stdout} }
 
 // Stderr returns standard error, like Stdout.

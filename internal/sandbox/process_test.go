@@ -48,8 +48,8 @@ func TestForkBombIsLimited(t *testing.T) {
 	if f := strings.Fields(before); len(f) < 4 || f[2] != "4096" || f[3] != "4096" {
 		t.Errorf("limits: %q, want 4096 processes", before)
 	}
-	// The script's limit is below the user's number of processes on the machine, because the kernel counts only those
-	// inside. They live until the sandbox ends.
+	// The kernel counts only the processes inside, so the script may set a limit below the user's number of processes. The
+	// script's processes live until the sandbox ends.
 	got := printed(t, s, `ulimit -p 40 2>/dev/null || ulimit -u 40
 i=0; while [ $i -lt 80 ]; do sh -c 'sleep 600 >/dev/null & ' 2>/dev/null || break; i=$((i+1)); done; echo $i`)
 	if got == "80\n" {

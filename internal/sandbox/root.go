@@ -145,7 +145,8 @@ func interpreter(path string) ([]string, error) {
 	return words, nil
 }
 
-// runnable says why a host program cannot run in a root: it needs a loader and sufficiently new libraries.
+// runnable returns an error if a host program cannot run in a root, which must have its loader and sufficiently new
+// libraries.
 func runnable(root, path string) error {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -113,7 +113,7 @@ func hideFiles() error {
 }
 
 // HideProcess keeps other processes of this user, such as agents in mode None, from reading this process's memory and
-// environment and from tracing it. It does not hold against root. Do not call it in mode Auto: the process could not
+// environment and from tracing it. It does not protect against root. Do not call it in mode Auto: the process could not
 // create user namespaces afterwards.
 func HideProcess() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -188,7 +188,7 @@ func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, 
 	return string(text), exit, err
 }
 
-// hints maps bubblewrap's errors to remedies; the first match counts.
+// hints maps bubblewrap's errors to remedies. The first match wins.
 var hints = []struct{ words, hint string }{
 	{"proc", "in a container, start it with --security-opt systempaths=unconfined --security-opt seccomp=unconfined"},
 	{"uid map", hintAppArmor},

@@ -165,7 +165,7 @@ func verdicts(f checkrun.View) []verdict {
 	return out
 }
 
-// shown lists each event kind's fields for operators: the name and, if different, JSON paths; the first match counts.
+// shown lists each event kind's fields for operators: the name and, if different, JSON paths; the first match wins.
 // Prompts, descriptions, transcripts and configuration are left out. Kinds from newer versions show no fields.
 var shown = map[thread.Kind]string{
 	thread.KindFeedback:     remark,
