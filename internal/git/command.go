@@ -99,9 +99,8 @@ func settings() [][2]string {
 }
 
 // harmless lists faults of old commits and trees that GitHub accepts and git reads without risk, by their names in
-// git-fsck(1). Even if it ignores these faults, git never checks out paths such as .git/hooks. Two kinds remain
-// refused: other faults of .gitmodules and .gitattributes, from which git reads addresses and sizes, and objects that
-// git cannot read.
+// git-fsck(1). Even so, git never checks out paths such as .git/hooks. Two kinds remain refused: other faults of
+// .gitmodules and .gitattributes, from which git reads addresses and sizes, and objects that git cannot read.
 var harmless = []string{
 	"badDate", "badDateOverflow", "badEmail", "badFilemode", "badName", "badTagName", "badTimezone", "duplicateEntries", "emptyName", "extraHeaderEntry",
 	"fullPathname", "gitmodulesParse", "hasDot", "hasDotdot", "hasDotgit", "missingAuthor", "missingCommitter", "missingEmail",

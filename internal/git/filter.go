@@ -14,8 +14,7 @@ import (
 // maxPointer is the largest size of a Git LFS pointer in bytes (Git LFS specification).
 const maxPointer = 1024
 
-// pointer matches a Git LFS pointer, including pointers with one of the two earlier version URLs (Git LFS
-// specification).
+// pointer matches a Git LFS pointer, also with one of the two earlier version URLs (Git LFS specification).
 var pointer = regexp.MustCompile(`^version https?://\S+\n(ext-\d+-\S+ sha256:[0-9a-f]{64}\n)*oid sha256:[0-9a-f]{64}\nsize \d+\n?$`)
 
 // lfs is the filter attribute of files in Git LFS.

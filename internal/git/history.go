@@ -15,8 +15,8 @@ import (
 
 // From a cache of at most fullCache, a checkout gets the whole history of its branch: copying 10 MB took 0.3 s, as long
 // as copying the last commits. From a larger cache, it gets the last shortHistory commits. It also gets the commits
-// since the newest tag (builds derive versions from it) and since the base (tools compare with it), unless either has
-// more than deepHistory commits.
+// since the newest tag, because builds derive versions from tags. It gets the commits since the base, too, because
+// tools compare with it. Either part is left out if it has more than deepHistory commits.
 const (
 	fullCache    = 64 << 20 // bytes
 	shortHistory = 50

@@ -36,8 +36,8 @@ type CheckoutSpec struct {
 // Workspace is one attempt's checkout. It is not safe for concurrent use. Before a method reads the work tree, all of
 // the agent's processes must have ended.
 type Workspace struct {
-	// Dir is an ordinary checkout for the agent, mounted writable. Its own .git has no remote, no credential, and only
-	// the history and tags of its branch, so that the agent cannot copy other branches or later work.
+	// Dir is an ordinary checkout for the agent, mounted writable. Its own .git has no remote and no credential. It has
+	// only the history and tags of its branch, so that the agent cannot copy other work.
 	Dir       string
 	StartTree string // the tree of the commit where the checkout started
 

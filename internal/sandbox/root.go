@@ -145,8 +145,7 @@ func interpreter(path string) ([]string, error) {
 	return words, nil
 }
 
-// runnable returns an error if a host program cannot run in a root, which must have its loader and sufficiently new
-// libraries.
+// runnable returns an error if a root lacks a host program's loader or sufficiently new libraries.
 func runnable(root, path string) error {
 	f, err := elf.Open(path)
 	if err != nil {

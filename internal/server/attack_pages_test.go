@@ -32,7 +32,7 @@ func (b *browser) sends(method, path string, header map[string]string) (answer *
 	return b.sendsTo(b.Pages, method, path, header)
 }
 
-// sendsTo is like sends, but for another listener of the server.
+// sendsTo sends such a request to another listener of the server.
 func (b *browser) sendsTo(at, method, path string, header map[string]string) (answer *http.Response, text string) {
 	b.T.Helper()
 	q, err := http.NewRequestWithContext(b.T.Context(), method, "http://"+at, nil)

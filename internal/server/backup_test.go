@@ -78,8 +78,8 @@ func TestRestoreFetchesCommandsSinceTheBackup(t *testing.T) {
 	}
 }
 
-// backUp copies the database of the running server as docs/operations.md says. restore starts a server from the copy in an
-// empty directory.
+// backUp copies the database of the running server as docs/operations.md describes. restore starts a server from the
+// copy in an empty directory.
 func (r *rig) backUp() (restore func()) {
 	r.T.Helper()
 	backup := filepath.Join(r.T.TempDir(), "pawl.db")

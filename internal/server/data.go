@@ -32,7 +32,7 @@ type dataFolder struct {
 	place string
 }
 
-// Folders returns the possible parts of a data directory.
+// Folders returns the folders that servers may use in a data directory.
 func Folders(root string) []string {
 	all := []string{root}
 	for i := 1; i < maxNodes; i++ {

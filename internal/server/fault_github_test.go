@@ -44,7 +44,7 @@ func TestWorkSurvivesAGitHubOutage(t *testing.T) {
 	}
 }
 
-// An organization may turn on an IP allow list at any time. Its owner then adds the server.
+// An organization may turn on an IP allow list at any time. Its owner then adds the server's address.
 func TestWorkContinuesOnceAnIPAllowListAdmitsTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -64,7 +64,7 @@ func TestWorkContinuesOnceAnIPAllowListAdmitsTheServer(t *testing.T) {
 	}
 }
 
-// One repository's git server is down, and one attempt may run at a time.
+// One repository's git server is down, and only one attempt may run at a time.
 func TestWaitingPushFreesItsSlot(t *testing.T) {
 	t.Parallel()
 	const other = "acme/gadgets"
@@ -191,7 +191,7 @@ func TestNoPushToThreadClosedDuringOutage(t *testing.T) {
 	}
 }
 
-// internal/forge tests a slow API. Git has no timeout of its own.
+// The tests of internal/forge cover a slow API. Git has no timeout of its own.
 func TestSlowGitServerOnlyTakesLonger(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "it waits for half a minute")

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// with returns a repository with a file a.txt, an ignored folder bin and verify commands.
+// with returns a repository with a file a.txt, an ignored folder bin and a verify command.
 func with(verify string) map[string]string {
 	return map[string]string{"a.txt": "one\n", ".gitignore": "bin/\n", ".github/pawl.yml": "verify:\n  - " + fmt.Sprintf("%q", verify) + "\n"}
 }

@@ -27,7 +27,7 @@ func TestImmediateUsageLimitStopsAfter3(t *testing.T) {
 	if r.Calls() != 3 || s.State != "stopped" || s.Rule != "usage_limit_breaker" {
 		t.Errorf("%d calls, then %s (%s %v); want 3, then stopped (usage_limit_breaker)", r.Calls(), s.State, s.Rule, s.Reasons)
 	}
-	// The whole account is limited once a second thread's agent reports it, too.
+	// The whole account is limited once a second thread's agent reports the limit, too.
 	for range 2 {
 		other := r.Solve("Another line", "Please add a third line to a.txt.")
 		r.Settle()
@@ -88,7 +88,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 	}
 }
 
-// restless is an agent that each time changes the work and fails with a new message. Only the restart limit stops it.
+// restless is an agent that changes the work and fails with a new message each time. Only the restart limit stops it.
 const restless = `cat > /dev/null
 words() { head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; echo; }
 words >> a.txt
@@ -96,7 +96,7 @@ words >&2
 exit 1
 `
 
-// The package policy tests the default limit of 50 and each wait.
+// The tests of package policy cover the default limit of 50 and each wait.
 func TestRestartLimitIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -182,7 +182,7 @@ func TestUsageLimitEndsTheRunAndOffersResume(t *testing.T) {
 	for _, a := range c.Actions {
 		offered = offered || a.Identifier == "resume"
 	}
-	// A message names whole minutes, so the test takes the next minute.
+	// Messages give whole minutes, so the test expects the next minute.
 	reset = reset.Add(time.Minute)
 	if !offered || !strings.Contains(c.Summary, reset.Format("15:04")) {
 		t.Errorf("check run pawl has the buttons %+v and the text\n%s\nwant Resume and the reset at %s", c.Actions, c.Summary, reset)

@@ -35,7 +35,7 @@ func (r *rig) merge(pull int) {
 	r.Must(err)
 }
 
-// revert uses GitHub's Revert: it opens and merges a pull request.
+// revert opens a pull request as GitHub's Revert button does, and merges it.
 func (r *rig) revert(pull int) {
 	r.T.Helper()
 	branch := fmt.Sprintf("revert-%d", pull)
@@ -122,7 +122,7 @@ func TestUserSignalsChangeTheGrade(t *testing.T) {
 }
 
 // Two streams hold only their first lines, and the judge's quota is exhausted. The judge fails for one stream and
-// silently gives the other the lowest grade. policy/learning tests the effect on the backends.
+// silently gives the other the lowest grade. The tests of policy/learning cover the effect on the backends.
 func TestSilentRewardsIncident(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -107,7 +107,7 @@ func TestClockChangeDuringAttemptLosesNothing(t *testing.T) {
 	}
 }
 
-// The metrics that docs/operations.md describes come from a server's work; internal/web tests the others.
+// The metrics that docs/operations.md describes come from a server's work. The tests of internal/web cover the others.
 func TestMetricsCountTheServersWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -27,7 +27,7 @@ func (e *ListenError) Problem() string {
 	return fmt.Sprintf("%s: %v", e.Key, e.Err)
 }
 
-// Hint returns the operator's remedy.
+// Hint tells the operator what to do.
 func (e *ListenError) Hint() string {
 	other := "set " + e.Key + " in the configuration to another address"
 	if e.Key == addressKey {

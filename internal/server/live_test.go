@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The thread's page, linked from the comment and the check run, follows the running agent until it ends. It does not
+// The thread's page, which the comment and the check run link to, follows the running agent until it ends. It does not
 // delay the server's stop.
 func TestThreadPageFollowsTheRunningAgent(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func (r *rig) pullsAre(want ...fakegithub.Pull) {
 	}
 }
 
-// The user loses the permission just after Pawl's request to a route.
+// The user loses the permission just after Pawl has pushed, or has opened the pull request.
 func TestRevokedUserGetsNoLaterStep(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

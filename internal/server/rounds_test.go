@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// In each round a bot finds something new, and the work grows. No attempt repeats an earlier one, so only the limit on
+// In each round, a bot finds something new, and the work grows. No attempt repeats an earlier one, so only the limit on
 // growth stops the rounds.
 func TestReviewsThatNeverConvergeStop(t *testing.T) {
 	t.Parallel()

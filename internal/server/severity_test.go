@@ -26,7 +26,7 @@ func (r *rig) pullToWorkOn() (n int, head string) {
 	return n, head
 }
 
-// The packages policy and solver/attempt test which edits count as a loop.
+// The tests of policy and solver/attempt cover which edits count as a loop.
 func TestLoopIsCutOffAndItsWorkIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

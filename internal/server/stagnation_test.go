@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The reviewer repeats one request. Each time the agent submits the whole work with one word changed.
+// The reviewer repeats one request. Each time, the agent submits the whole work with one word changed.
 func TestStagnationOverRuns(t *testing.T) {
 	t.Parallel()
 	const again = "The essay still lacks an example; please add one %s."
@@ -30,7 +30,7 @@ func TestStagnationDespiteRephrasing(t *testing.T) {
 }
 
 // essays has a reviewer write four comments. The agent answers each with the whole essay and one word changed. The last
-// attempt must differ.
+// attempt must take a different approach.
 func essays(t *testing.T, comments ...string) (r *rig, issue, pull int, later func()) {
 	t.Helper()
 	r, start, later := paced(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// overloaded makes an agent end like Codex with an overloaded provider.
+// overloaded is a script that ends like Codex with an overloaded provider.
 const overloaded = `printf '{"type":"turn.failed","error":{"message":"unexpected status 503 Service Unavailable: overloaded"}}\n'; exit 1
 `
 

@@ -17,8 +17,8 @@ func newRig(t *testing.T, files map[string]string) *rig {
 
 func TestMain(m *testing.M) { testrig.Main(m) }
 
-// paced returns a rig. Each call of later advances its clocks by one more minute than the last. Otherwise, remarks
-// would arrive as fast as a program's.
+// paced returns a rig. later moves its clocks by one minute, then by two, and so on. Without these pauses, remarks
+// would look like a program's.
 func paced(t *testing.T) (r *rig, start, later func()) {
 	t.Helper()
 	r = newRig(t, nil)

@@ -23,7 +23,7 @@ type junitXML struct {
 	closer string // the open report's end tag; empty if no report is open
 }
 
-// cut takes the report's part of a line and returns the rest. own is false if the line has no rest.
+// cut takes the report's part of a line and returns the rest. own is false if the whole line belongs to the report.
 func (x *junitXML) cut(line string) (rest string, own bool) {
 	if x.closer == "" {
 		start := junitStart.FindString(line)
@@ -60,9 +60,9 @@ type junitReader struct {
 	depth  int
 }
 
-// readJUnit reads reports token by token, and also reads incomplete reports. We do not use joshdk/go-junit 1.0.0: it
-// refuses incomplete reports, other character sets and a bare "&", and copies texts for each enclosing element (295 MB for
-// 500 kB in 300 elements).
+// readJUnit reads reports token by token, so it can read incomplete reports. We do not use joshdk/go-junit 1.0.0: it
+// refuses incomplete reports, other character sets and a bare "&", and copies texts for each enclosing element (295 MB
+// for 500 kB in 300 elements).
 func readJUnit(s string) Report {
 	var j junitReader
 	for range maxXMLErrors {

@@ -191,7 +191,7 @@ func (p *pytestTraces) settle(f *failures, states []policy.Failing) {
 // unittest reads Python's unittest, also from Django. A test's name is "module.Class.test"; a subtest's parameters follow
 // it.
 func unittest(u *ruled) []rule {
-	after, dashed, ran, outside := false, false, NotCounted, 0 // after a line of "="; inside a failure's text; the number of tests, until the result line; failures outside tests
+	after, dashed, ran, outside := false, false, NotCounted, 0 // whether the last line was all "="; whether a failure's text has begun; the number of tests, until the result line; failures outside tests
 	return []rule{
 		{`^={70}$`, func([]string) bool {
 			u.close()

@@ -20,7 +20,7 @@ var runners = []struct {
 	{"tap", "", tap},
 }
 
-// tally has the failing tests, the runner's counts, and the current failure.
+// tally holds the failing tests, the runner's counts, and the current failure.
 type tally struct {
 	runner string
 	failures

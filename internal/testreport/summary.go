@@ -219,7 +219,7 @@ func (t total) onlyErrors() bool {
 	return errors && len(t.n) == 1
 }
 
-// close ends the open total. It drops a repetition, and replaces earlier totals with their sum.
+// close ends the open total. It drops a repetition. A sum of earlier totals replaces those totals.
 func (s *summaries) close() {
 	t := s.open
 	since := s.since

@@ -146,7 +146,7 @@ func yamlText(b *block) string {
 
 func (t *tapReader) finish() {
 	byProve := t.settle(&t.failures, t.tests > 0)
-	t.seen = t.sure || t.prove.ran || len(t.diags) > 0 // else prose such as "ok 1 thing"
+	t.seen = t.sure || t.prove.ran || len(t.diags) > 0 // otherwise it may be prose such as "ok 1 thing"
 	t.hasCounts = true
 	n := t.totals
 	switch {
@@ -157,7 +157,7 @@ func (t *tapReader) finish() {
 	}
 }
 
-// prove has the additional output of Test::More and prove: reasons of failures, and a summary by file.
+// prove holds the additional output of Test::More and prove: reasons of failures, and a summary by file.
 type prove struct {
 	ran   bool // whether prove printed its summary
 	total int  // the number of tests in all files

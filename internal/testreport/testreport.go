@@ -245,7 +245,7 @@ type suite struct {
 // suites are the open suites, outermost first.
 type suites []suite
 
-// enter begins a suite, at most a hundred deep.
+// enter begins a suite, up to a depth of a hundred.
 func (s *suites) enter(n suite) {
 	if len(*s) < 100 {
 		*s = append(*s, n)

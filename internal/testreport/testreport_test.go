@@ -178,8 +178,7 @@ func TestTailOfOutputInventsNoFailure(t *testing.T) {
 	}
 }
 
-// related reports whether a name is part of a known name (its parents or its file are missing), or is the name of a whole
-// package, file or suite.
+// related reports whether a name is a known name without its parents or file, or names a whole package, file or suite.
 func related(name string, known map[string]bool) bool {
 	last := name[strings.LastIndex(name, " > ")+1:]
 	for k := range known {

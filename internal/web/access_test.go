@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// people returns a Permission function with these levels; all others are none.
+// people sets these permission levels. All other levels are none.
 func people(levels map[string]string) func(*web.Options) {
 	return func(o *web.Options) {
 		o.Access.Operators = []string{"Ada"}

@@ -150,7 +150,7 @@ func ago(now, t time.Time) moment {
 // until shows a future time, or nothing for the zero time.
 func until(now, t time.Time) moment { return at(t, render.Left(now, t)) }
 
-// logged shows a time to the second, with its date unless today.
+// logged shows a time to the second, with its date unless it is today.
 func logged(now, t time.Time) moment {
 	now, t = now.UTC(), t.UTC()
 	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {

@@ -55,7 +55,7 @@ func (s *site) attacked(issue string) {
 	})
 }
 
-// hostile is a learning report whose names are all hostile.
+// hostile returns a learning report whose names are all hostile.
 func hostile(context.Context) (solver.LearningReport, error) {
 	return solver.LearningReport{
 		Mode: policy.ModeAuto, InForce: policy.ModeLearn,

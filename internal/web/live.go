@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Limits of pages that follow an attempt: log size, update interval, reconnect time, number of pages.
+// Limits of pages that follow an attempt: log lines, update interval, connection time, number of pages.
 const (
 	logLines    = 200
 	liveEvery   = time.Second
@@ -25,7 +25,8 @@ const (
 	livesAtOnce = 64
 )
 
-// live is one update of a page that follows an attempt. Its texts are cleaned, and the script inserts them as text.
+// live is one update of a page that follows an attempt. Its texts are cleaned, and the script inserts them as plain
+// text.
 type live struct {
 	N       int               `json:"n"`
 	Elapsed string            `json:"elapsed"`
@@ -101,7 +102,8 @@ func (f *following) close() {
 	}
 }
 
-// tell sends the next update. It returns false when the attempt ended, the user lost access or the client left.
+// tell sends the next update. It returns false if the attempt ended, the user lost access, the client left or a read
+// failed.
 func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Request) bool {
 	if !f.mayRead(ctx, r) {
 		return false

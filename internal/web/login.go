@@ -83,7 +83,7 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 		Next:     local(r.URL.Query().Get("next")),
 		Until:    p.Now().Add(loginTime),
 	}
-	// Lax, because the browser must send the cookie after GitHub's redirect.
+	// SameSite is Lax, because the browser must send the cookie after GitHub's redirect.
 	cookie, err := p.cookie(loginCookie, l, loginTime, http.SameSiteLaxMode)
 	if err != nil {
 		p.signIn(w, r, http.StatusBadRequest, "/", "The address to go back to is too long.")

@@ -21,7 +21,7 @@ import (
 // scrapeTime limits a scrape's queries; Prometheus allows 10 s by default.
 const scrapeTime = 5 * time.Second
 
-// metrics answers GET /metrics. Without the database it exports the other metrics.
+// metrics answers GET /metrics. Without the database, it exports the other metrics.
 func metrics(o Options, p parts) http.Handler {
 	r := o.Counters.registry
 	r.MustRegister(o.GitHub...)
@@ -234,11 +234,11 @@ func NewCounters() *Counters {
 		listed: in.NewGaugeVec(prometheus.GaugeOpts{Name: "pawl_deliveries_listed_timestamp_seconds",
 			Help: "When this node last read GitHub's list of deliveries, or started; the duty is catch-up or poll."}, []string{"duty"}),
 		durations: in.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds",
-			// Failing agents take seconds, long attempts hours.
+			// Failing agents run for seconds, long attempts for hours.
 			Buckets: []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
 			Help:    "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
-	// Start at 0, so that the first answer counts as an increase.
+	// Start each counter at 0, so that the first response counts as an increase.
 	for _, status := range []int{
 		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
 		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable,

@@ -43,7 +43,7 @@ type login struct {
 const keyBytes = 64
 
 func newSeal(key []byte) *securecookie.SecureCookie {
-	// Expiry is checked against the sealed times by the server's clock.
+	// The server's clock decides whether the sealed times have expired.
 	return securecookie.New(key[:keyBytes/2], key[keyBytes/2:]).MaxAge(0).SetSerializer(securecookie.JSONEncoder{})
 }
 
@@ -60,7 +60,7 @@ func SessionKey(ctx context.Context, s *store.Store) (key []byte, err error) {
 	return key, err
 }
 
-// cookie seals a value. Over https the name begins with __Host-, so that other hosts cannot set it.
+// cookie seals a value. Over https, the name begins with __Host-, so that other hosts cannot set it.
 func (p *pages) cookie(name string, value any, life time.Duration, sameSite http.SameSite) (*http.Cookie, error) {
 	sealed, err := p.seal.Encode(name, value)
 	return &http.Cookie{

@@ -39,7 +39,7 @@ type threadsData struct {
 	Total        int    // 0 if not counted
 	Newer, Older string // queries of the pages, or empty
 	Any          bool   // the user may see threads, whether or not any matched
-	Paused       string // who paused the searched repository; empty if nobody
+	Paused       string // who paused the searched repository, or empty
 }
 
 type search struct {
@@ -125,7 +125,7 @@ func (p *pages) matches(ctx context.Context, s search, row thread.ThreadRow) (bo
 	return (named || strings.Contains(strings.ToLower(known.title), words)) && (s.State == "" || known.state == s.State), err
 }
 
-// findThreads searches threads, last changed first. It stops when the page is full, unless countsAll.
+// findThreads searches threads, last changed first. It stops when the page is full, unless it counts all threads.
 func (p *pages) findThreads(ctx context.Context, r *http.Request) (any, error) {
 	by := who(r)
 	data := threadsData{frame: p.frame(r, "Threads", "./"), Query: readSearch(r.URL.Query()), States: states()}

@@ -207,7 +207,7 @@ func verifiedClass(v policy.Verification) string {
 
 func read[T any](e thread.Event, into *T) bool { return json.Unmarshal(e.Data, into) == nil }
 
-// lasted returns an attempt's duration so far.
+// lasted describes how long an attempt took, or has run so far.
 func lasted(a checkrun.Attempt, now time.Time) string {
 	if a.Ending == "" && a.Outcome == "" {
 		return "runs for " + render.Span(now.Sub(a.StartedAt))

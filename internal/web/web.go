@@ -43,7 +43,7 @@ func (b Build) String() string {
 	return fmt.Sprintf("pawl %s (commit %s, %s)", b.Version, b.Commit, b.Go)
 }
 
-// Options configures the pages. Only Details may be empty.
+// Options configures the pages. Only Details, GitHub, Stopping, HookRanges and Proxies may be empty.
 type Options struct {
 	// Hook handles every request to the webhook address.
 	Hook  http.Handler
@@ -361,7 +361,7 @@ func redirect(w http.ResponseWriter, status int, to string) {
 	w.WriteHeader(status)
 }
 
-// guard sets headers against MIME sniffing, framing, caching and referrers.
+// guard sets headers that prevent MIME sniffing, framing, caching and referrers.
 func guard(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
