@@ -179,8 +179,8 @@ type change struct {
 	oldID, newID string // object ids; zeros for none
 }
 
-// maxChanges limits the number of files in a change. With 200,000 small new files on two cores, Snapshot took 17 s, and
-// the other steps at an attempt's end took as long again.
+// maxChanges limits the number of files in a change. With 200,000 small new files on two cores, Snapshot took 17 s. The
+// other steps at an attempt's end took as long again.
 const maxChanges = 200_000
 
 type differences struct {

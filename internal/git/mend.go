@@ -233,8 +233,8 @@ func check(ctx context.Context, dir string) (finding, error) {
 	return sound, nil
 }
 
-// foreign reports whether a cache is not a folder, contains anything other than folders and regular files, or has files
-// where git has only folders. Neither git nor Pawl creates these.
+// foreign reports whether a cache is not a folder, contains special files or links, or has files where git has only
+// folders. Neither git nor Pawl creates these.
 func foreign(dir string) bool {
 	info, err := os.Stat(dir) // an operator may have moved the cache and left a link
 	if err != nil || !info.IsDir() {

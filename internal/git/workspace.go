@@ -203,7 +203,7 @@ func writeRef(gitDir, ref, commit string) error {
 // keptRef is the reference under which a checkout passes its last commit to the cache.
 const keptRef = "refs/pawl/kept"
 
-// Commit commits a tree of this checkout and copies the commit into the cache, where it outlives the checkout and can
+// Commit commits a tree of this checkout and copies the commit into the cache. There it outlives the checkout and can
 // be pushed. Nothing else from the checkout reaches the cache. If git's checks refuse an object, as GitHub's would,
 // Commit returns ErrUnsafe.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
@@ -259,7 +259,7 @@ func (w *Workspace) Close() error {
 	return nil
 }
 
-// Remove deletes a directory that an agent could write to, even if programs removed write permissions, as Go does in its
+// Remove deletes a directory that an agent could write to. It also deletes read-only directories, such as those in Go's
 // module cache. A missing directory is not an error.
 func Remove(dir string) error {
 	if os.RemoveAll(dir) == nil {

@@ -112,9 +112,9 @@ func hideFiles() error {
 	return nil
 }
 
-// HideProcess keeps other processes of this user, such as agents in mode None, from reading this process's memory and
-// environment and from tracing it. It does not protect against root. Do not call it in mode Auto: the process could not
-// create user namespaces afterwards.
+// HideProcess keeps other processes of this user, such as agents in mode None, from tracing this process and from
+// reading its memory and environment. It does not protect against root. Do not call it in mode Auto: the process could
+// not create user namespaces afterwards.
 func HideProcess() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hide this process from others: %w", err)

@@ -110,8 +110,8 @@ network: {agent: ["localhost:%s"], private: [127.0.0.0/8]}
 	}
 }
 
-// unreachableGateway checks that the gateway of a running attempt has no port on this machine, so that no other machine
-// can reach it.
+// unreachableGateway checks that a running attempt's gateway has no port on this machine. Other machines thus cannot
+// reach it.
 func unreachableGateway(t *testing.T) {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

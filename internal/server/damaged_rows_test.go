@@ -17,8 +17,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// jsonColumns lists the columns that contain JSON, with the rows to damage and the resulting message in pawl status or
-// the thread. Pawl decodes none of the columns in plain.
+// jsonColumns lists the columns that contain JSON: the rows to damage, and the resulting message in pawl status or the
+// thread. Pawl decodes none of plainColumns.
 var (
 	jsonColumns = map[string]struct{ where, want string }{
 		"events.data":        {"kind = 'decision'", "the log is damaged: event"},

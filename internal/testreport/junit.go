@@ -61,8 +61,8 @@ type junitReader struct {
 }
 
 // readJUnit reads reports token by token, so it can read incomplete reports. We do not use joshdk/go-junit 1.0.0: it
-// refuses incomplete reports, other character sets and a bare "&", and copies texts for each enclosing element (295 MB
-// for 500 kB in 300 elements).
+// refuses incomplete reports, other character sets and a bare "&". It also copies texts for each enclosing element (295
+// MB for 500 kB in 300 elements).
 func readJUnit(s string) Report {
 	var j junitReader
 	for range maxXMLErrors {

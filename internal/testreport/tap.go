@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others, with subtests before their parent or in braces
-// after it, YAML blocks, TODO and SKIP. It also reads prove's output. A test's name is "parent > test", or its number. A
-// parent that fails because of its subtests is omitted.
+// tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others. It reads subtests before their parent or in
+// braces after it, YAML blocks, TODO and SKIP. It also reads prove's output. A test's name is "parent > test", or its
+// number. A parent that fails because of its subtests is omitted.
 type tapReader struct {
 	*tally
 	sure   bool // whether this is TAP, and not prose that begins with "ok 1"
