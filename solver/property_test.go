@@ -96,7 +96,7 @@ func newKey(t *testing.T) []byte {
 
 // try plays one seed. After a failure it prints the seed and its trail.
 func try(t *testing.T, seed uint64, base base) (held bool) {
-	repeat := fmt.Sprintf("go test ./solver -run TestNoSequenceOfEvents -seed %d -seeds 1", seed)
+	repeat := fmt.Sprintf("go test ./solver -run TestNoSequence -seed %d -seeds 1", seed)
 	defer func() {
 		if e := recover(); e != nil { // for example synctest's, at a deadlock
 			panic(fmt.Sprintf("%s: %v", repeat, e))
