@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// admit picks the backend for an attempt and applies breakers, cooldowns and the backoff. Every attempt passes through
-// it.
+// admit picks the backend for an attempt and applies all holds and the backoff. Every attempt passes through it.
 func (f Facts) admit(d Decision) Decision {
 	if len(f.Backends) == 0 {
 		return Decision{
@@ -68,7 +67,7 @@ func (f Facts) candidates(d Decision) []Backend {
 	return append(sound, failing...)
 }
 
-// failing reports why a backend fails: its account hit a limit or was rejected, or the run found it misconfigured.
+// failing reports why a backend fails: a damaged breaker, a limit, a rejected login or a misconfiguration.
 func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	if b.Breaker.Damage != "" {
 		return b.damaged(), true
@@ -93,8 +92,8 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	return Reason{}, false
 }
 
-// hold is a reason why a backend cannot start now, with its end and its rule. Only a user's command ends a hold without
-// a rule. No command overrides a firm hold.
+// hold is a reason why a backend cannot start now, with its end and its rule. A hold without a rule has no end
+// to wait for. No command overrides a firm hold.
 type hold struct {
 	why   Reason
 	until time.Time
@@ -210,7 +209,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	switch {
 	case s.Action != "":
 	case first.Cooldown.Class == Runaway && first.Cooldown.Damage == "":
-		s = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the cooldown. /pawl use takes another backend.")
+		s = stop(RuleRunaway, "Look at the backend's attempts, then comment /pawl resume to end the cooldown. /pawl use takes another backend.")
 	default:
 		s = stop(RuleNoBackend, "Comment /pawl resume to try again.")
 	}
@@ -236,7 +235,7 @@ func (f Facts) breakerStop(b Backend) Decision {
 			Action:  DoStop,
 			Rule:    RuleNoBackend,
 			Reasons: Reasons{b.damaged()},
-			Hint:    "The operator must run pawl close-breaker; or comment /pawl resume to try once.",
+			Hint:    "The operator can run pawl close-breaker; /pawl resume tries once.",
 		}
 	}
 	rule := RuleLimitBreaker

@@ -34,7 +34,7 @@ func job(script, output string) *fakegithub.Job {
 	}}
 }
 
-// ends finishes a GitHub Actions job on a commit and lets Pawl work.
+// ends finishes a GitHub Actions job on a commit.
 func (a *acts) ends(sha, name, conclusion string, j *fakegithub.Job, notes ...fakegithub.CheckAnnotation) {
 	a.T.Helper()
 	c := fakegithub.CheckResult{SHA: sha, Name: name, Conclusion: conclusion, Job: j, Annotations: notes}
@@ -81,7 +81,7 @@ func TestActsOnFailingChecks(t *testing.T) {
 			a.settle()
 			a.comments(1, testrig.Writer, "/pawl why")
 		}},
-		"what was red before": {agent: testrig.PlainAgent, play: func(a *acts) {
+		"checks that already failed on the base": {agent: testrig.PlainAgent, play: func(a *acts) {
 			aLine(a)
 			head, base := a.Head(2), a.World.Branches(testrig.Repo)["main"]
 			a.ends(base, "nightly", "failure", red())
@@ -92,17 +92,17 @@ func TestActsOnFailingChecks(t *testing.T) {
 			a.ends(head, "stale", "cancelled", nil)
 			a.settle()
 			if got := a.World.Calls()["GET /repos/{owner}/{repo}/actions/jobs/{id}"]; got != 0 {
-				a.T.Errorf("%d jobs were read, want none: nothing of them is told", got)
+				a.T.Errorf("%d jobs were read, want none: no failure is reported", got)
 			}
 		}},
-		"what the base mended": {agent: testrig.PlainAgent, play: func(a *acts) {
+		"a check that the base fixed": {agent: testrig.PlainAgent, play: func(a *acts) {
 			aLine(a)
 			head := a.Head(2)
 			a.ends(a.World.Branches(testrig.Repo)["main"], "mended", "failure", red())
 			a.ends(a.Push("main", "mend", "m.txt", "m\n"), "mended", "success", nil)
 			a.ends(head, "mended", "failure", red())
 			a.settle()
-			a.ends(a.Head(2), "mended", "failure", red()) // the base is merged once
+			a.ends(a.Head(2), "mended", "failure", red()) // Pawl merges the base only once
 			a.settle()
 		}},
 		"a flaky check": {agent: testrig.PlainAgent, options: rerun, prompts: []string{"2"}, play: func(a *acts) {
@@ -112,7 +112,7 @@ func TestActsOnFailingChecks(t *testing.T) {
 			a.ends(head, "broken", "failure", job("go build ./...", "it breaks"))
 			a.settle()
 			if a.Calls() != 1 {
-				a.T.Errorf("%d calls of the agent before the jobs ended again", a.Calls())
+				a.T.Errorf("%d agent calls before the reruns finished", a.Calls())
 			}
 			a.ends(head, "flaky", "success", nil)
 			a.ends(head, "broken", "failure", job("go build ./...", "it breaks again"))

@@ -114,7 +114,7 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 			}
 			got := attempts[0].Receipt
 			if !slices.Contains(got.LeftOut, "hello.txt (thrown away)") || len(r.World.Pulls(testrig.Repo)) != 0 {
-				t.Errorf("left out: %q, want the discarded file", got.LeftOut)
+				t.Errorf("left out: %q, pull requests: %d; want the discarded file and none", got.LeftOut, len(r.World.Pulls(testrig.Repo)))
 			}
 			if answers := r.CommentsWith(n, testrig.AnAnswer); len(answers) != 1 || got.Final == "" || !strings.Contains(answers[0].Body, got.Final) {
 				t.Errorf("the answers are %+v, want one with %q", answers, got.Final)

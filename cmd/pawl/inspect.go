@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/replay"
 )
 
-// inspectFlags holds the flags of pawl inspect. check parses now and zone into at and location.
+// inspectFlags holds the flags of pawl inspect. check sets at from now, and location from zone.
 type inspectFlags struct {
 	cli, now, zone string
 	config         string
@@ -58,7 +58,7 @@ if the transcript does not show how the run ended.`,
 	cmd.Flags().IntVar(&f.exitCode, "exit-code", 0, "the exit code of the run (default: unknown); 124 means a timeout")
 	cmd.Flags().StringVar(&f.now, "now", "", "when the run ended, RFC 3339 (default: now); times like \"in 2 hours\" count from it")
 	cmd.Flags().StringVar(&f.zone, "zone", "UTC", "the time zone of times without a zone, such as Europe/Rome")
-	cmd.Flags().StringVar(&f.config, "config", "", "a server's configuration file, for its severity (default: "+configHere+" in the current folder, else the default policy)")
+	cmd.Flags().StringVar(&f.config, "config", "", "a server's configuration file, for its policy.severity (default: "+configHere+" in the current folder, else the default policy)")
 	jsonFlag(cmd)
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// encoded returns a text with the value in base64. part does not depend on the text around the value.
+// encoded returns a text with the value in base64. part is its middle, which depends on the value alone.
 func encoded(v string) (whole, part string) {
 	whole = base64.StdEncoding.EncodeToString([]byte("~" + v + "~~"))
 	return whole, whole[6 : len(whole)-6]

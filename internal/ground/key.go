@@ -50,7 +50,7 @@ var tools = []struct{ file, command string }{
 	{"libs.versions.toml", ""},
 }
 
-// Decides reports whether a file's content determines what a setup installs.
+// Decides reports whether a file pins what a setup installs. go.mod does not: go.sum does.
 func Decides(file string) bool {
 	name := path.Base(file)
 	return name != "go.mod" && slices.ContainsFunc(tools, func(t struct{ file, command string }) bool {

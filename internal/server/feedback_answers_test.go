@@ -97,6 +97,6 @@ func TestTenAnswersAnHour(t *testing.T) {
 	r.Clock.Reach(time.Now().Add(61 * time.Minute))
 	r.Writes(n, testrig.Writer, "/pawl status")
 	if got := answered(); got != 11 {
-		t.Errorf("after an hour there are %d answers, want another one", got)
+		t.Errorf("%d answers after an hour, want 11", got)
 	}
 }
