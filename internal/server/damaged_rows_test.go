@@ -163,7 +163,7 @@ func TestCommandRepairsADamagedAccount(t *testing.T) {
 			r.Must(commands.CloseBreaker(t.Context(), r.Node.Store(), "mine", by))
 			r.Writes(n, testrig.Writer, "/pawl resume")
 		}},
-		"breaker, tried": {"breakers", "no_backend", "comment `/pawl resume` to try once", func(r *rig, n int) {
+		"breaker, tried": {"breakers", "no_backend", "`/pawl resume` tries once", func(r *rig, n int) {
 			r.Writes(n, testrig.Writer, "/pawl resume")
 		}},
 		"cooldown": {"cooldowns", "no_backend", "`/pawl resume` on a thread of this repository replaces the row", func(r *rig, n int) {
