@@ -143,8 +143,11 @@ func TestCodexEditsAndRunsTests(t *testing.T) {
 			} {
 				r := runCodex(t, model, s.URL(scenario))
 				text, err := os.ReadFile(filepath.Join(r.tree, want.file))
-				if err != nil || string(text) != want.text || r.code != 0 || !strings.Contains(r.out, want.message) {
-					t.Errorf("%s: exit code %d, %s is %q (%v)\n%s\n%s", scenario, r.code, want.file, text, err, r.out, r.err)
+				if err != nil || string(text) != want.text {
+					t.Errorf("%s: %s is %q (%v)", scenario, want.file, text, err)
+				}
+				if r.code != 0 || !strings.Contains(r.out, want.message) {
+					t.Errorf("%s: exit code %d, want 0 and %q\n%s\n%s", scenario, r.code, want.message, r.out, r.err)
 				}
 			}
 		})

@@ -89,20 +89,16 @@ func (c *relayed) readBody(w http.ResponseWriter) *refusal {
 
 // find sets the route of a path below the provider's URL. It returns false for paths that nodes never call.
 func (c *relayed) find(path string) bool {
-	if c.provider.Protocol == config.Google {
-		c.route.path = path
-		if path == listPaths[config.Google] {
-			return c.in.Method == http.MethodGet
-		}
-		return c.in.Method == http.MethodPost && geminiPath.MatchString(path)
-	}
-	if path == listPaths[c.provider.Protocol] && c.in.Method == http.MethodGet {
-		c.route.path = path
-		return true
+	c.route = route{protocol: c.provider.Protocol, method: c.in.Method, path: path}
+	switch {
+	case path == listPaths[c.route.protocol]:
+		return c.route.method == http.MethodGet
+	case c.route.protocol == config.Google:
+		return c.route.method == http.MethodPost && geminiPath.MatchString(path)
 	}
 	for _, known := range routes {
-		if known.protocol == c.provider.Protocol && known.path == path && known.method == c.in.Method {
-			c.route = known
+		known.kind = "" // the relay reads no call
+		if known == c.route {
 			return true
 		}
 	}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -66,6 +65,26 @@ func openOverRelay(t *testing.T, protocol, base string, change func(*Grant)) *st
 	})
 	s.Gateway.Transport = transport
 	return s
+}
+
+// asNode sends a request to the gateway and returns the answer with its whole body.
+func asNode(t *testing.T, transport http.RoundTripper, method, address, token string, body io.Reader) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
 }
 
 func TestNodesCallsGetTheKeyAtTheGateway(t *testing.T) {
@@ -197,17 +216,7 @@ func TestGatewayServesOnlyModelCallsOfItsNodes(t *testing.T) {
 		{"POST", "/p%2fresponses", nodeToken, 404},
 		{"POST", "/", nodeToken, 404},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), c.method, base+c.path, strings.NewReader(`{"model":"m"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
+		resp, body := asNode(t, transport, c.method, base+c.path, c.token, strings.NewReader(`{"model":"m"}`))
 		if resp.StatusCode != c.want {
 			t.Errorf("%s %s with %q: %d %s, want %d", c.method, c.path, c.token, resp.StatusCode, body, c.want)
 		}
@@ -246,16 +255,7 @@ func TestGatewayReportsAnUnreachableProvider(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))
 	onNode, transport := relayTo(t, config.Provider{Name: "p", Protocol: OpenAI, BaseURL: p.URL, Key: config.NewSecret(testKey)})
 	body := bytes.NewReader(make([]byte, maxRequest+1))
-	r, err := http.NewRequestWithContext(context.Background(), "POST", onNode.Relay.URL+"/responses", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+nodeToken)
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	resp, _ := asNode(t, transport, "POST", onNode.Relay.URL+"/responses", nodeToken, body)
 	if resp.StatusCode != 413 {
 		t.Errorf("a body of 64 MiB and 1 byte: %d", resp.StatusCode)
 	}
@@ -287,18 +287,9 @@ func TestTrailersDoNotPassTheGateway(t *testing.T) {
 		w.Header().Set("X-Request-Id", testKey)
 	})
 	onNode, transport := relayTo(t, config.Provider{Name: "p", Protocol: OpenAI, BaseURL: p.URL, Key: config.NewSecret(testKey)})
-	r, err := http.NewRequestWithContext(t.Context(), "POST", onNode.Relay.URL+"/responses", strings.NewReader(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+nodeToken)
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "{}" {
-		t.Errorf("%q, %v", body, err)
+	resp, body := asNode(t, transport, "POST", onNode.Relay.URL+"/responses", nodeToken, strings.NewReader(`{}`))
+	if body != "{}" {
+		t.Errorf("the answer is %q", body)
 	}
 	if len(resp.Trailer) > 0 {
 		t.Errorf("the node got the trailers %v", resp.Trailer)

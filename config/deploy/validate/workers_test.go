@@ -158,7 +158,8 @@ func TestAutoscalersScaleTheWorkers(t *testing.T) {
 	worker := manifests(t, workersValues(t)).workers[0]
 	hpa := object[*autoscalingv2.HorizontalPodAutoscaler](t, "../kubernetes/hpa.yaml")
 	to := hpa.Spec.ScaleTargetRef
-	if to.Kind != "Deployment" || to.APIVersion != "apps/v1" || to.Name != worker.Name || hpa.Namespace != worker.Namespace {
+	want := autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", APIVersion: "apps/v1", Name: worker.Name}
+	if to != want || hpa.Namespace != worker.Namespace {
 		t.Errorf("the autoscaler is for %+v in %s", to, hpa.Namespace)
 	}
 	keda := scaledObject(t, read(t, "../kubernetes/keda.yaml"))
